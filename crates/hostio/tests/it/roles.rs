@@ -1,0 +1,167 @@
+//! What this binary does as a child of its own tests. A role ends with a panic when what it checks does not hold.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use tickpong_hostio::facts::{FactValue, HostFacts, interface_of};
+use tickpong_hostio::hosts::{Hosts, TwoHosts};
+
+/// The environment variable that asks for a role.
+pub(crate) const ROLE: &str = "TICKPONG_TEST_ROLE";
+/// How a role says that the machine refused, and why.
+pub(crate) const REFUSED: &str = "refused: ";
+const ADDRESS: &str = "TICKPONG_TEST_ADDRESS";
+
+pub(crate) fn play(role: &str) {
+    let (role, kind) = role.split_once(' ').unwrap_or((role, "loopback"));
+    let kind: Hosts = kind.parse().unwrap();
+    match role {
+        "exchange" => exchange(kind),
+        "mother" => mother(kind),
+        "choose" => choose(),
+        "echo" => echo(),
+        "wait" => wait(),
+        _ => panic!("no such role: {role}"),
+    }
+}
+
+/// A command that plays `role` in a process of its own.
+pub(crate) fn command(role: &str) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.env(ROLE, role).stdout(Stdio::piped());
+    command
+}
+
+/// Makes hosts and passes datagrams between them, both families, with no neighbour asked for.
+fn exchange(kind: Hosts) {
+    let before = own_namespace();
+    let hosts = match TwoHosts::set_up(kind) {
+        Ok(hosts) => hosts,
+        Err(error) => {
+            assert_eq!(own_namespace(), before, "a refusal leaves the process where it was");
+            return say_refused(&error);
+        }
+    };
+    pass_datagrams(&hosts, hosts.pinger_address(), hosts.reflector_address());
+    match (hosts.pinger_address_v6(), hosts.reflector_address_v6()) {
+        (Some(pinger), Some(reflector)) => pass_datagrams(&hosts, pinger, reflector),
+        _ => println!("no IPv6 here"),
+    }
+    assert_eq!(interface_of(hosts.pinger_address()).unwrap().as_deref(), Some(hosts.pinger_interface()));
+    let there = hosts.in_reflector(|| (own_namespace(), interface_of(hosts.reflector_address()).unwrap())).unwrap();
+    assert_eq!(there.1.as_deref(), Some(hosts.reflector_interface()));
+    if kind == Hosts::Loopback {
+        assert_eq!((own_namespace(), there.0), (before.clone(), before));
+        return;
+    }
+    assert_ne!(own_namespace(), before);
+    assert_ne!(there.0, own_namespace());
+    assert_nobody_asked();
+    hosts.in_reflector(assert_nobody_asked).unwrap();
+    let facts = HostFacts::read(Some(hosts.pinger_interface()));
+    assert_eq!(facts.facts["nic.driver"], FactValue::Text("veth".into()));
+    assert_eq!(facts.facts["nic.mtu"], FactValue::Integer(1_500));
+    assert_eq!(facts.facts["nic.speed_mbps"], FactValue::Integer(10_000));
+}
+
+/// Starts a reflector's child and passes datagrams to it and back: one of its own size, and one that is cut in pieces.
+fn pass_datagrams(hosts: &TwoHosts, pinger: IpAddr, reflector: IpAddr) {
+    let mut echo = command("echo");
+    echo.env(ADDRESS, reflector.to_string());
+    hosts.reflector_command(&mut echo);
+    let mut child = echo.spawn().unwrap();
+    let address: SocketAddr = first_line(child.stdout.take().unwrap()).parse().unwrap();
+    let socket = UdpSocket::bind((pinger, 0)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    for size in [56, 264, 9_000] {
+        let ping = vec![0x77; size];
+        socket.send_to(&ping, address).unwrap();
+        let mut pong = vec![0; 10_000];
+        let (len, from) = socket.recv_from(&mut pong).unwrap();
+        assert_eq!((&pong[..len], from), (&ping[..], address));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Every neighbour is permanent, and no solicitation was sent, nor anything else of IPv6's housekeeping but group reports.
+fn assert_nobody_asked() {
+    let arp = fs::read_to_string("/proc/thread-self/net/arp").unwrap();
+    let neighbours: Vec<&str> = arp.lines().skip(1).collect();
+    assert_eq!(neighbours.len(), 1, "{arp}");
+    // Complete (2) and permanent (4).
+    assert_eq!(neighbours[0].split_whitespace().nth(2), Some("0x6"), "{arp}");
+    let Ok(counters) = fs::read_to_string("/proc/thread-self/net/snmp6") else { return };
+    for name in ["Icmp6OutNeighborSolicits", "Icmp6InNeighborSolicits", "Icmp6OutRouterSolicits"] {
+        let line = counters.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
+        assert_eq!(line.split_whitespace().nth(1), Some("0"), "{line}");
+    }
+}
+
+/// Makes hosts, starts a child on the reflector's, says both numbers, and stays until killed.
+fn mother(kind: Hosts) {
+    let hosts = match TwoHosts::set_up(kind) {
+        Ok(hosts) => hosts,
+        Err(error) => return say_refused(&error),
+    };
+    let mut wait_there = command("wait");
+    hosts.reflector_command(&mut wait_there);
+    let mut child = wait_there.spawn().unwrap();
+    // It says a word when it is past exec, the wish made.
+    first_line(child.stdout.take().unwrap());
+    say(&child.id().to_string());
+    child.wait().unwrap();
+}
+
+/// Says which hosts were chosen, and on further lines which were not and why.
+fn choose() {
+    let before = own_namespace();
+    let (hosts, refused) = TwoHosts::choose();
+    say(&hosts.kind().to_string());
+    for refused in &refused {
+        println!("{}: {:?}", refused.kind, refused.reason);
+    }
+    assert_eq!(hosts.kind() == Hosts::Loopback, own_namespace() == before);
+}
+
+fn echo() {
+    let address: IpAddr = env::var(ADDRESS).unwrap().parse().unwrap();
+    let socket = UdpSocket::bind((address, 0)).unwrap();
+    say(&socket.local_addr().unwrap().to_string());
+    let mut datagram = [0; 10_000];
+    loop {
+        let (len, from) = socket.recv_from(&mut datagram).unwrap();
+        socket.send_to(&datagram[..len], from).unwrap();
+    }
+}
+
+/// Stays for a while, far longer than a test does.
+#[expect(clippy::disallowed_methods, reason = "there is nothing to measure")]
+fn wait() {
+    say("here");
+    std::thread::sleep(Duration::from_mins(1));
+}
+
+fn say(word: &str) {
+    println!("{word}");
+    std::io::stdout().flush().unwrap();
+}
+
+fn say_refused(error: &dyn std::error::Error) {
+    let cause = error.source().map_or_else(String::new, |cause| format!(": {cause}"));
+    say(&format!("{REFUSED}{error}{cause}"));
+}
+
+pub(crate) fn first_line(from: ChildStdout) -> String {
+    let mut line = String::new();
+    BufReader::new(from).read_line(&mut line).unwrap();
+    line.trim().to_owned()
+}
+
+fn own_namespace() -> std::path::PathBuf {
+    fs::read_link("/proc/thread-self/ns/net").unwrap()
+}

@@ -1,0 +1,158 @@
+//! The pinger's loops.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tickpong_record::capture::{ReceiveInterval, SendInterval, Turns};
+use tickpong_units::{Instant, Nanos, PingerClock};
+
+use crate::{Exchange, Observe, Receiver, Receives, Sends, Transmitter, Verdict};
+
+/// The most receive calls between two looks at the schedule: enough to empty a queue that arose while one message was sent.
+const DRAIN: usize = 16;
+/// The longest a waiting loop sleeps: then it looks whether it is to stop.
+const NAP: Nanos = Nanos::from_millis(20);
+
+/// Plays a whole run on one thread, sending and receiving in turn: the right way on few CPUs, and the only one in a closed loop.
+///
+/// Each turn sends what is due, then empties the receive queue, then waits for what comes first, the next due instant or the next answer.
+pub fn ping<P, XS, XR, O>(platform: &mut P, transmitter: &mut Transmitter<XS>, receiver: &mut Receiver<XR, O>) -> Turns
+where
+    P: Sends<Clock = PingerClock> + Receives,
+    XS: Exchange<SendInterval>,
+    XR: Exchange<ReceiveInterval>,
+    O: Observe,
+{
+    transmitter.prepare(platform);
+    let mut turns = Turns::default();
+    let mut stopped = false;
+    loop {
+        let now = platform.now();
+        let next_due = transmitter.next_due(now);
+        let sent = next_due.is_some_and(|due| due <= now) && transmitter.transmit(now, platform);
+        let received = drain(platform, transmitter, receiver);
+        turns.all += 1;
+        turns.busy += u64::from(sent || received > 0);
+        if receiver.look_due(now) {
+            if let Some((index, sent)) = transmitter.closed_interval() {
+                receiver.expect(index, sent);
+            }
+            receiver.look(now);
+        }
+        if !stopped && platform.stop_asked() {
+            transmitter.stop(now);
+            stopped = true;
+        }
+        let wake = match transmitter.next_due(now) {
+            Some(due) => due,
+            None if receiver.answered() >= transmitter.sent() || now >= transmitter.drain_end() => return turns,
+            None => transmitter.drain_end(),
+        };
+        if !sent && received == 0 {
+            platform.idle(wake.min(now + NAP));
+        }
+    }
+}
+
+/// Empties the receive queue, as far as some calls do; in a closed loop up to the answer that the next message waits for.
+#[inline]
+fn drain<P, XS, XR, O>(platform: &mut P, transmitter: &mut Transmitter<XS>, receiver: &mut Receiver<XR, O>) -> usize
+where
+    P: Receives<Clock = PingerClock>,
+    XS: Exchange<SendInterval>,
+    XR: Exchange<ReceiveInterval>,
+    O: Observe,
+{
+    let mut received = 0;
+    for _ in 0..DRAIN {
+        let mut released = false;
+        let arrived = platform.receive(|at, payload| {
+            if let Verdict::Answered(seq) | Verdict::Late(seq) = receiver.handle(at, payload) {
+                released |= transmitter.release(seq);
+            }
+        });
+        received += arrived;
+        if arrived == 0 || released {
+            break;
+        }
+    }
+    received
+}
+
+/// What the sending thread tells the receiving one.
+#[derive(Debug)]
+pub struct Handover {
+    done: AtomicBool,
+    sent: AtomicU64,
+    drain_end: AtomicU64,
+}
+
+impl Handover {
+    /// Nothing told yet.
+    pub const fn new() -> Self {
+        Self { done: AtomicBool::new(false), sent: AtomicU64::new(0), drain_end: AtomicU64::new(0) }
+    }
+}
+
+impl Default for Handover {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The sending half of a run on two threads.
+pub fn send_only<P, X>(platform: &mut P, transmitter: &mut Transmitter<X>, handover: &Handover) -> Turns
+where
+    P: Sends<Clock = PingerClock>,
+    X: Exchange<SendInterval>,
+{
+    transmitter.prepare(platform);
+    let mut turns = Turns::default();
+    loop {
+        let now = platform.now();
+        if platform.stop_asked() {
+            transmitter.stop(now);
+        }
+        let Some(due) = transmitter.next_due(now) else { break };
+        let sent = due <= now && transmitter.transmit(now, platform);
+        turns.all += 1;
+        turns.busy += u64::from(sent);
+        if !sent {
+            platform.idle(due.min(now + NAP));
+        }
+    }
+    handover.sent.store(transmitter.sent(), Ordering::Relaxed);
+    handover.drain_end.store(transmitter.drain_end().to_wire(), Ordering::Relaxed);
+    handover.done.store(true, Ordering::Release);
+    turns
+}
+
+/// The receiving half of a run on two threads. Ends when everything sent is answered, or may no longer be.
+pub fn receive_only<P, X, O>(platform: &mut P, receiver: &mut Receiver<X, O>, handover: &Handover) -> Turns
+where
+    P: Receives<Clock = PingerClock>,
+    X: Exchange<ReceiveInterval>,
+    O: Observe,
+{
+    let mut turns = Turns::default();
+    loop {
+        let received = platform.receive(|at, payload| {
+            receiver.handle(at, payload);
+        });
+        turns.all += 1;
+        turns.busy += u64::from(received > 0);
+        if received > 0 {
+            continue;
+        }
+        let now = platform.now();
+        if receiver.look_due(now) {
+            receiver.look(now);
+        }
+        if handover.done.load(Ordering::Acquire) {
+            let all = receiver.answered() >= handover.sent.load(Ordering::Relaxed);
+            if all || now >= Instant::from_clock(handover.drain_end.load(Ordering::Relaxed)) {
+                return turns;
+            }
+        }
+        platform.idle(now + NAP);
+    }
+}

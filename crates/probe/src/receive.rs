@@ -1,0 +1,285 @@
+//! The receiving side: what became of each message.
+
+use tickpong_record::Plan;
+use tickpong_record::capture::{Observation, ReceiveInterval, ReceiveTotals};
+use tickpong_record::{ScheduleKind, Trace};
+use tickpong_units::{Instant, Nanos, PingerClock, Seq};
+use tickpong_wire::{Datagram, HEADER_LEN, Kind, Token, datagram};
+
+use crate::{Exchange, Observe, Seen, SeqWindow};
+
+/// An answer is waited for this many deadlines: within the first it is in time, then it is late, then nobody remembers its message.
+const REMEMBERED_DEADLINES: u64 = 2;
+/// How often the loop looks whether an interval is complete.
+const LOOK: Nanos = Nanos::from_millis(2);
+
+/// Takes answers, and records what became of each message.
+#[derive(Debug)]
+pub struct Receiver<X, O> {
+    token: Token,
+    start: Instant<PingerClock>,
+    deadline: Nanos,
+    window: SeqWindow,
+    /// What the whole payload of an answer must be behind its header.
+    filler: Box<[u8]>,
+    open: OpenIntervals,
+    next_look: Instant<PingerClock>,
+    totals: ReceiveTotals,
+    exchange: X,
+    observe: O,
+}
+
+/// What a datagram was.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Verdict {
+    /// The first answer to a message, in time.
+    Answered(Seq),
+    /// An answer whose payload is not what was sent.
+    Corrupt,
+    /// A further answer.
+    Duplicate,
+    /// Of another session, or not for a pinger.
+    Foreign,
+    /// The first answer to a message, after its deadline.
+    Late(Seq),
+    /// Not a datagram of ours.
+    Malformed,
+    /// The answer to a path probe, which counts for nothing.
+    Path,
+    /// An answer from below the window.
+    Stale,
+}
+
+impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
+    /// Receives for `plan` from `start`, in the session of `token`. All memory is taken here.
+    pub fn new(
+        plan: &Plan,
+        trace: Option<&Trace>,
+        token: Token,
+        start: Instant<PingerClock>,
+        exchange: X,
+        observe: O,
+    ) -> Self {
+        let remembered = plan.deadline_ns.saturating_mul(REMEMBERED_DEADLINES);
+        let burst = match &plan.schedule {
+            ScheduleKind::Burst(size) => u64::from(*size),
+            ScheduleKind::Trace(_) => trace.map_or(0, |trace| trace.steps().len() as u64),
+            ScheduleKind::Fixed | ScheduleKind::Poisson => 0,
+        };
+        let mut filler = vec![0; plan.payload_bytes.get()];
+        datagram::fill(&mut filler, token);
+        Self {
+            token,
+            start,
+            deadline: plan.deadline_ns,
+            window: SeqWindow::for_rate(plan.offered_rate_hz, remembered, burst),
+            filler: filler.into(),
+            open: OpenIntervals::new(plan.interval_ns, remembered),
+            next_look: start + plan.interval_ns,
+            totals: ReceiveTotals::default(),
+            exchange,
+            observe,
+        }
+    }
+
+    /// Takes what arrived at `at`, whatever it is.
+    #[inline]
+    pub fn handle(&mut self, at: Instant<PingerClock>, payload: &[u8]) -> Verdict {
+        let verdict = match Datagram::parse(payload) {
+            Ok(pong) if pong.kind == Kind::Pong && pong.token == self.token => self.pong(at, &pong, payload),
+            Ok(other) if other.kind == Kind::PathAnswer && other.token == self.token => Verdict::Path,
+            Ok(_) => Verdict::Foreign,
+            Err(_) => Verdict::Malformed,
+        };
+        if !matches!(verdict, Verdict::Answered(_)) {
+            self.count(verdict);
+        }
+        verdict
+    }
+
+    #[inline]
+    fn pong(&mut self, at: Instant<PingerClock>, pong: &Datagram, payload: &[u8]) -> Verdict {
+        if self.filler.get(HEADER_LEN..payload.len()) != payload.get(HEADER_LEN..) {
+            return Verdict::Corrupt;
+        }
+        let intended = pong.intended.saturating_since(self.start);
+        let seen = self.window.mark(pong.seq);
+        let Some(interval) = self.open.at(intended, &mut self.exchange) else {
+            return Verdict::Stale;
+        };
+        match seen {
+            Seen::First { reordered } => {
+                interval.reordered += u64::from(reordered);
+                self.totals.reordered += u64::from(reordered);
+            }
+            Seen::Again => {
+                interval.duplicate += 1;
+                return Verdict::Duplicate;
+            }
+            Seen::Forgotten => return Verdict::Stale,
+        }
+        let supply_to_receive = at.saturating_since(pong.intended);
+        let turnaround = pong.departure.saturating_since(pong.arrival);
+        self.observe.observe(Observation {
+            seq: pong.seq.get(),
+            intended,
+            sent: pong.sent.saturating_since(self.start),
+            received: at.saturating_since(self.start),
+            turnaround,
+        });
+        if supply_to_receive > self.deadline {
+            interval.late += 1;
+            return Verdict::Late(pong.seq);
+        }
+        interval.answered += 1;
+        self.totals.answered += 1;
+        interval.supply_to_receive.record(supply_to_receive, intended);
+        interval.rtt.record(at.saturating_since(pong.sent), intended);
+        interval.turnaround.record(turnaround, intended);
+        Verdict::Answered(pong.seq)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Answered(_) | Verdict::Path => {}
+            Verdict::Corrupt => self.totals.corrupt += 1,
+            Verdict::Duplicate => self.totals.duplicate += 1,
+            Verdict::Foreign => self.totals.foreign += 1,
+            Verdict::Late(_) => self.totals.late += 1,
+            Verdict::Malformed => self.totals.malformed += 1,
+            Verdict::Stale => self.totals.stale += 1,
+        }
+    }
+
+    /// Whether it is time to [`Receiver::look`].
+    #[inline]
+    pub fn look_due(&self, now: Instant<PingerClock>) -> bool {
+        now >= self.next_look
+    }
+
+    /// Hands over the intervals that are complete, or too old for an answer.
+    #[cold]
+    #[inline(never)]
+    pub fn look(&mut self, now: Instant<PingerClock>) {
+        self.next_look = now + LOOK;
+        self.open.close_settled(now.saturating_since(self.start), &mut self.exchange);
+    }
+
+    /// So many messages of interval `index` were sent, and no more will be: once they are answered, it is complete.
+    pub fn expect(&mut self, index: u64, sent: u64) {
+        self.open.expect(index, sent);
+    }
+
+    /// How many messages have been answered, in time or late.
+    #[inline]
+    pub fn answered(&self) -> u64 {
+        self.totals.answered + self.totals.late
+    }
+
+    /// Hands over all intervals, and gives the totals.
+    pub fn finish(mut self) -> ReceiveTotals {
+        self.open.close_all(&mut self.exchange);
+        self.totals
+    }
+}
+
+/// The intervals that an answer may still belong to, in a ring.
+#[derive(Debug)]
+struct OpenIntervals {
+    ring: Box<[Slot]>,
+    interval: Nanos,
+    /// How long after its end an interval stays open for answers.
+    remembered: Nanos,
+    /// The number of the oldest open interval.
+    oldest: u64,
+    /// One above the newest that anything arrived for.
+    newest_end: u64,
+    /// The slot used last, and its interval's bounds: nearly every answer belongs to it.
+    slot: usize,
+    begin: Nanos,
+    end: Nanos,
+}
+
+#[derive(Debug)]
+struct Slot {
+    buffer: Box<ReceiveInterval>,
+    /// How many answers make it complete, once that is known.
+    expected: Option<u64>,
+}
+
+impl OpenIntervals {
+    fn new(interval: Nanos, remembered: Nanos) -> Self {
+        let count = remembered.whole(interval) + 2;
+        let slot =
+            |index| Slot { buffer: Box::new(ReceiveInterval { index, ..ReceiveInterval::default() }), expected: None };
+        let ring = (0..count).map(slot).collect();
+        Self { ring, interval, remembered, oldest: 0, newest_end: 1, slot: 0, begin: Nanos::ZERO, end: interval }
+    }
+
+    /// The interval of what was intended at `at`; `None` where that is closed.
+    #[inline]
+    fn at(&mut self, at: Nanos, exchange: &mut impl Exchange<ReceiveInterval>) -> Option<&mut ReceiveInterval> {
+        if !(self.begin <= at && at < self.end) {
+            self.turn_to(at.whole(self.interval), exchange)?;
+        }
+        Some(&mut self.ring[self.slot].buffer)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn turn_to(&mut self, index: u64, exchange: &mut impl Exchange<ReceiveInterval>) -> Option<()> {
+        if index < self.oldest {
+            return None;
+        }
+        while index >= self.oldest + self.ring.len() as u64 {
+            self.close_oldest(exchange);
+        }
+        self.newest_end = self.newest_end.max(index + 1);
+        self.slot = self.slot_of(index);
+        self.begin = self.interval.saturating_mul(index);
+        self.end = self.interval.saturating_mul(index + 1);
+        Some(())
+    }
+
+    fn close_settled(&mut self, now: Nanos, exchange: &mut impl Exchange<ReceiveInterval>) {
+        loop {
+            let oldest = &self.ring[self.slot_of(self.oldest)];
+            let complete = oldest.expected == Some(oldest.buffer.answered + oldest.buffer.late);
+            let end = self.interval.saturating_mul(self.oldest + 1);
+            if !complete && now < end.saturating_add(self.remembered) {
+                return;
+            }
+            self.close_oldest(exchange);
+        }
+    }
+
+    fn close_oldest(&mut self, exchange: &mut impl Exchange<ReceiveInterval>) {
+        let (slot, next_use) = (self.slot_of(self.oldest), self.oldest + self.ring.len() as u64);
+        let Slot { buffer, expected } = &mut self.ring[slot];
+        exchange.exchange(buffer);
+        buffer.reset(next_use);
+        *expected = None;
+        self.oldest += 1;
+        // Whatever was cached may be gone: look it up again.
+        (self.begin, self.end) = (Nanos::ZERO, Nanos::ZERO);
+    }
+
+    fn close_all(&mut self, exchange: &mut impl Exchange<ReceiveInterval>) {
+        while self.oldest < self.newest_end {
+            self.close_oldest(exchange);
+        }
+    }
+
+    fn expect(&mut self, index: u64, sent: u64) {
+        if (self.oldest..self.oldest + self.ring.len() as u64).contains(&index) {
+            let slot = self.slot_of(index);
+            self.ring[slot].expected = Some(sent);
+        }
+    }
+
+    fn slot_of(&self, index: u64) -> usize {
+        usize::try_from(index % self.ring.len() as u64).unwrap_or_default()
+    }
+}
