@@ -58,7 +58,7 @@ fn wait<P: Receives<Clock = PingerClock>>(
                 && answer.kind == Kind::PathAnswer
                 && answer.token == token
             {
-                answered = Some(at.saturating_since(answer.sent));
+                answered = answered.or(Some(at.saturating_since(answer.sent)));
             }
         });
     }

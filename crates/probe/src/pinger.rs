@@ -24,23 +24,22 @@ where
 {
     transmitter.prepare(platform);
     let mut turns = Turns::default();
-    let mut stopped = false;
     loop {
         let now = platform.now();
+        if platform.stop_asked() {
+            transmitter.stop(now);
+        }
         let next_due = transmitter.next_due(now);
         let sent = next_due.is_some_and(|due| due <= now) && transmitter.transmit(now, platform);
-        let received = drain(platform, transmitter, receiver);
+        let (received, emptied) = drain(platform, transmitter, receiver);
         turns.all += 1;
         turns.busy += u64::from(sent || received > 0);
-        if receiver.look_due(now) {
-            if let Some((index, sent)) = transmitter.closed_interval() {
+        // An interval is not old as long as its answers may lie in the queue.
+        if emptied && receiver.look_due(now) {
+            while let Some((index, sent)) = transmitter.closed_interval() {
                 receiver.expect(index, sent);
             }
-            receiver.look(now);
-        }
-        if !stopped && platform.stop_asked() {
-            transmitter.stop(now);
-            stopped = true;
+            receiver.look(now, transmitter.reached());
         }
         let wake = match transmitter.next_due(now) {
             Some(due) => due,
@@ -53,9 +52,14 @@ where
     }
 }
 
-/// Empties the receive queue, as far as some calls do; in a closed loop up to the answer that the next message waits for.
+/// Empties the receive queue, as far as some calls do; in a closed loop up to the answer that the next message waits for. Says how many
+/// datagrams came, and whether the queue is empty.
 #[inline]
-fn drain<P, XS, XR, O>(platform: &mut P, transmitter: &mut Transmitter<XS>, receiver: &mut Receiver<XR, O>) -> usize
+fn drain<P, XS, XR, O>(
+    platform: &mut P,
+    transmitter: &mut Transmitter<XS>,
+    receiver: &mut Receiver<XR, O>,
+) -> (usize, bool)
 where
     P: Receives<Clock = PingerClock>,
     XS: Exchange<SendInterval>,
@@ -72,16 +76,17 @@ where
         });
         received += arrived;
         if arrived == 0 || released {
-            break;
+            return (received, arrived == 0);
         }
     }
-    received
+    (received, false)
 }
 
 /// What the sending thread tells the receiving one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Handover {
     done: AtomicBool,
+    reached: AtomicU64,
     sent: AtomicU64,
     drain_end: AtomicU64,
 }
@@ -89,13 +94,12 @@ pub struct Handover {
 impl Handover {
     /// Nothing told yet.
     pub const fn new() -> Self {
-        Self { done: AtomicBool::new(false), sent: AtomicU64::new(0), drain_end: AtomicU64::new(0) }
-    }
-}
-
-impl Default for Handover {
-    fn default() -> Self {
-        Self::new()
+        Self {
+            done: AtomicBool::new(false),
+            reached: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            drain_end: AtomicU64::new(0),
+        }
     }
 }
 
@@ -116,7 +120,9 @@ where
         let sent = due <= now && transmitter.transmit(now, platform);
         turns.all += 1;
         turns.busy += u64::from(sent);
-        if !sent {
+        if sent {
+            handover.reached.store(transmitter.reached().to_wire(), Ordering::Relaxed);
+        } else {
             platform.idle(due.min(now + NAP));
         }
     }
@@ -135,17 +141,17 @@ where
 {
     let mut turns = Turns::default();
     loop {
+        let mut latest = None;
         let received = platform.receive(|at, payload| {
             receiver.handle(at, payload);
+            latest = Some(at);
         });
         turns.all += 1;
         turns.busy += u64::from(received > 0);
-        if received > 0 {
-            continue;
-        }
-        let now = platform.now();
-        if receiver.look_due(now) {
-            receiver.look(now);
+        // Every turn asks for the time, or a flood of datagrams would keep the run from its end; an arrival spares a reading of the clock.
+        let now = latest.unwrap_or_else(|| platform.now());
+        if received == 0 && receiver.look_due(now) {
+            receiver.look(now, Instant::from_clock(handover.reached.load(Ordering::Relaxed)));
         }
         if handover.done.load(Ordering::Acquire) {
             let all = receiver.answered() >= handover.sent.load(Ordering::Relaxed);
@@ -153,6 +159,8 @@ where
                 return turns;
             }
         }
-        platform.idle(now + NAP);
+        if received == 0 {
+            platform.idle(now + NAP);
+        }
     }
 }

@@ -8,7 +8,7 @@ use tickpong_wire::{Datagram, HEADER_LEN, Kind, Token, datagram};
 
 use crate::{Exchange, Observe, Seen, SeqWindow};
 
-/// An answer is waited for this many deadlines: within the first it is in time, then it is late, then nobody remembers its message.
+/// A message is remembered until the plan is this many deadlines on. Within its deadline an answer is in time, after it late.
 const REMEMBERED_DEADLINES: u64 = 2;
 /// How often the loop looks whether an interval is complete.
 const LOOK: Nanos = Nanos::from_millis(2);
@@ -99,18 +99,20 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
 
     #[inline]
     fn pong(&mut self, at: Instant<PingerClock>, pong: &Datagram, payload: &[u8]) -> Verdict {
-        if self.filler.get(HEADER_LEN..payload.len()) != payload.get(HEADER_LEN..) {
+        // What was answered before it was sent, or sent before it was intended, is not what was sent: no number in it can be trusted.
+        let in_order = pong.intended <= pong.sent && pong.sent <= at;
+        if !in_order || self.filler.get(HEADER_LEN..payload.len()) != payload.get(HEADER_LEN..) {
             return Verdict::Corrupt;
         }
         let intended = pong.intended.saturating_since(self.start);
-        let seen = self.window.mark(pong.seq);
         let Some(interval) = self.open.at(intended, &mut self.exchange) else {
-            return Verdict::Stale;
+            return self.of_closed(pong.seq);
         };
-        match seen {
-            Seen::First { reordered } => {
-                interval.reordered += u64::from(reordered);
-                self.totals.reordered += u64::from(reordered);
+        match self.window.mark(pong.seq) {
+            Seen::First { reordered: false } => {}
+            Seen::First { reordered: true } => {
+                interval.reordered += 1;
+                self.totals.reordered += 1;
             }
             Seen::Again => {
                 interval.duplicate += 1;
@@ -139,6 +141,19 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
         Verdict::Answered(pong.seq)
     }
 
+    /// What an answer is whose interval is closed.
+    #[cold]
+    #[inline(never)]
+    fn of_closed(&mut self, seq: Seq) -> Verdict {
+        match self.window.mark(seq) {
+            Seen::Again => {
+                self.open.oldest().duplicate += 1;
+                Verdict::Duplicate
+            }
+            Seen::First { .. } | Seen::Forgotten => Verdict::Stale,
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn count(&mut self, verdict: Verdict) {
@@ -159,12 +174,14 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
         now >= self.next_look
     }
 
-    /// Hands over the intervals that are complete, or too old for an answer.
+    /// Hands over the intervals that are complete, or too old for an answer. `reached` is how far through the plan the sending is: the
+    /// age of an interval is told by the plan and not by the clock, for else what is sent very late would be forgotten before it is
+    /// answered.
     #[cold]
     #[inline(never)]
-    pub fn look(&mut self, now: Instant<PingerClock>) {
+    pub fn look(&mut self, now: Instant<PingerClock>, reached: Instant<PingerClock>) {
         self.next_look = now + LOOK;
-        self.open.close_settled(now.saturating_since(self.start), &mut self.exchange);
+        self.open.close_settled(reached.saturating_since(self.start), &mut self.exchange);
     }
 
     /// So many messages of interval `index` were sent, and no more will be: once they are answered, it is complete.
@@ -243,12 +260,19 @@ impl OpenIntervals {
         Some(())
     }
 
-    fn close_settled(&mut self, now: Nanos, exchange: &mut impl Exchange<ReceiveInterval>) {
+    /// The oldest open interval: what belongs to a closed one and must not go uncounted is counted there.
+    fn oldest(&mut self) -> &mut ReceiveInterval {
+        self.newest_end = self.newest_end.max(self.oldest + 1);
+        let slot = self.slot_of(self.oldest);
+        &mut self.ring[slot].buffer
+    }
+
+    fn close_settled(&mut self, reached: Nanos, exchange: &mut impl Exchange<ReceiveInterval>) {
         loop {
             let oldest = &self.ring[self.slot_of(self.oldest)];
             let complete = oldest.expected == Some(oldest.buffer.answered + oldest.buffer.late);
             let end = self.interval.saturating_mul(self.oldest + 1);
-            if !complete && now < end.saturating_add(self.remembered) {
+            if !complete && reached < end.saturating_add(self.remembered) {
                 return;
             }
             self.close_oldest(exchange);

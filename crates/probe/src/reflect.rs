@@ -75,6 +75,10 @@ impl Reflector {
         true
     }
 
+    const fn pings(&self) -> u64 {
+        self.totals.received + self.totals.duplicate
+    }
+
     #[cold]
     #[inline(never)]
     fn ignore(&mut self, datagram: Result<Datagram, Malformed>) {
@@ -90,26 +94,29 @@ impl Reflector {
     }
 }
 
-/// Answers until asked to stop. Turns are counted from the first ping to the last.
+/// Answers until asked to stop. Turns are counted from the one that brings the first ping to the one that brings the last.
 pub fn reflect<P: Reflects>(platform: &mut P, reflector: &mut Reflector, published: &Published) -> Turns {
     let (mut turns, mut up_to_last) = (Turns::default(), Turns::default());
     while !platform.stop_asked() {
+        let pings_before = reflector.pings();
         let mut answers = 0;
         let turned = platform.turn_around(|arrival, departure, payload| {
             let answer = reflector.handle(arrival, departure, payload);
-            answers += usize::from(answer);
+            answers += u64::from(answer);
             answer
         });
-        turns.all += 1;
-        if turned.received == 0 {
-            continue;
-        }
-        if reflector.totals.received == 0 {
+        if pings_before == 0 {
             turns = Turns::default();
         }
-        turns.busy += 1;
+        turns.all += 1;
+        turns.busy += u64::from(turned.received > 0);
+        let pings = reflector.pings() - pings_before;
+        if pings == 0 {
+            continue;
+        }
         up_to_last = turns;
-        reflector.totals.unanswered += (answers - turned.answered.min(answers)) as u64;
+        // Path probes are answered in the same calls, before the run; a refused answer to one is not a ping's.
+        reflector.totals.unanswered += (answers - (turned.answered as u64).min(answers)).min(pings);
         published.received.store(reflector.totals.received, Ordering::Relaxed);
         published.unanswered.store(reflector.totals.unanswered, Ordering::Relaxed);
     }

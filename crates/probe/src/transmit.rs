@@ -1,8 +1,10 @@
 //! The sending side: what is due is sent, late or not, and the plan does not move.
 
+use std::collections::VecDeque;
+
 use tickpong_record::capture::{SendInterval, SendTotals};
 use tickpong_record::{Pacing, Plan, Trace};
-use tickpong_units::{Instant, Nanos, PingerClock, Seq};
+use tickpong_units::{Instant, Nanos, PayloadLen, PingerClock, Seq};
 use tickpong_wire::{Datagram, Kind, Token, datagram};
 
 use crate::{Due, Exchange, Schedule, Sends};
@@ -13,12 +15,16 @@ const GRACE_SHARE: u64 = 20;
 const MOST_GRACE: Nanos = Nanos::from_millis(100);
 /// The most messages of one call that the engine prepares.
 const MOST_AHEAD: usize = 64;
+/// So many closed intervals are remembered until somebody asks: as many as a stall may close at once.
+const MOST_CLOSED: usize = 128;
 
 /// Sends the messages of a plan, and records how late each went out.
 #[derive(Debug)]
 pub struct Transmitter<X> {
     pacing: Pacer,
     token: Token,
+    /// The largest message.
+    len: PayloadLen,
     start: Instant<PingerClock>,
     /// No message due from here on is part of the run.
     plan_end: Nanos,
@@ -30,11 +36,15 @@ pub struct Transmitter<X> {
     ahead: [Due; MOST_AHEAD],
     waiting: usize,
     next: Seq,
-    last_sent: Option<Instant<PingerClock>>,
+    /// When the first of them goes, and until when it still may. Kept, because the loop asks in every turn.
+    next_due: Instant<PingerClock>,
+    due_until: Instant<PingerClock>,
+    first_sent: Instant<PingerClock>,
+    last_sent: Instant<PingerClock>,
     last_intended: Instant<PingerClock>,
     current: Box<SendInterval>,
     current_end: Nanos,
-    closed: Option<(u64, u64)>,
+    closed: VecDeque<(u64, u64)>,
     totals: SendTotals,
     exchange: X,
 }
@@ -56,9 +66,10 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
             Pacing::Open => Pacer::Open(Schedule::new(plan, trace)),
         };
         let grace = Nanos::new(plan.duration_ns.whole(Nanos::new(GRACE_SHARE))).min(MOST_GRACE);
-        Self {
+        let mut transmitter = Self {
             pacing,
             token,
+            len: plan.payload_bytes,
             start,
             plan_end: plan.length(),
             send_end: plan.length() + grace,
@@ -67,22 +78,27 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
             ahead: [Due { at: Nanos::MAX, len: plan.payload_bytes }; MOST_AHEAD],
             waiting: 0,
             next: Seq::default(),
-            last_sent: None,
+            next_due: start,
+            due_until: start,
+            first_sent: start,
+            last_sent: start,
             last_intended: start,
             current: Box::default(),
             current_end: plan.interval_ns,
-            closed: None,
+            closed: VecDeque::with_capacity(MOST_CLOSED),
             totals: SendTotals::default(),
             exchange,
-        }
+        };
+        transmitter.look_ahead();
+        transmitter
     }
 
     /// Puts the session's filler into the platform's buffers.
     pub fn prepare<P: Sends<Clock = PingerClock>>(&self, platform: &mut P) {
-        (0..P::MOST).for_each(|index| datagram::fill(platform.slot(index, self.ahead[0].len), self.token));
+        (0..P::MOST).for_each(|index| datagram::fill(platform.slot(index, self.len), self.token));
     }
 
-    /// Sends what is due at `now`, in one call. Says whether anything was.
+    /// Sends what is due at `now`, in one call. Says whether anything came of it: not so, where nothing is due or there is no room.
     #[inline]
     pub fn transmit<P: Sends<Clock = PingerClock>>(&mut self, now: Instant<PingerClock>, platform: &mut P) -> bool {
         let count = self.fill(now, platform);
@@ -95,8 +111,12 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
             self.account(now, self.ahead[index], index < sent.accepted);
         }
         self.forget(settled);
-        self.note_fall_behind(now, settled);
-        true
+        self.look_ahead();
+        // Fallen behind: the next message was due already, and not at the same instant by plan.
+        let behind = self.next_due <= now && self.next_due > self.last_intended && now < self.due_until;
+        let open = matches!(self.pacing, Pacer::Open(_));
+        self.current.fall_behinds += u64::from(behind && open && settled > 0);
+        settled > 0
     }
 
     /// Writes the headers of what is due, as many as one call sends and of one size.
@@ -131,7 +151,7 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
             Pacer::Open(schedule) => schedule.next_due(),
             Pacer::Closed { unanswered_until: Some(until) } if *until > now => return false,
             Pacer::Closed { .. } if self.waiting > 0 || now < self.start => return false,
-            Pacer::Closed { .. } => Due { at: now.since(self.start), len: self.ahead[0].len },
+            Pacer::Closed { .. } => Due { at: now.since(self.start), len: self.len },
         };
         self.ahead[self.waiting] = due;
         self.waiting += 1;
@@ -143,7 +163,7 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
         if due.at >= self.current_end {
             self.roll(due.at);
         }
-        self.totals.scheduled += 1;
+        self.next = self.next.next();
         self.last_intended = self.start + due.at;
         if !accepted {
             self.totals.refused += 1;
@@ -157,35 +177,40 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
             Pacer::Open(_) => self.current.lateness.record(now.since(self.last_intended), due.at),
             Pacer::Closed { unanswered_until } => *unanswered_until = Some(now + self.deadline),
         }
-        if let Some(before) = self.last_sent {
-            let gap = now.saturating_since(before);
-            self.current.gap.record(gap, due.at);
-            self.totals.sending += gap;
+        if self.totals.sent == 1 {
+            self.first_sent = now;
+        } else {
+            self.current.gap.record(now.since(self.last_sent), due.at);
         }
-        self.last_sent = Some(now);
+        self.last_sent = now;
     }
 
-    /// Drops the first `settled` messages of those ahead; their sequence numbers are used up.
+    /// Drops the first `settled` messages of those ahead.
     #[inline]
     fn forget(&mut self, settled: usize) {
-        self.next = Seq::new(self.next.get() + settled as u64);
         self.waiting -= settled;
         if self.waiting > 0 {
             self.ahead.copy_within(settled..settled + self.waiting, 0);
         }
     }
 
-    /// Counts the send as a fall-behind when the message after it was due already, and not at the same instant by plan.
+    /// Finds out when the next message goes. In a closed loop that is now, unless it waits for an answer.
     #[inline]
-    fn note_fall_behind(&mut self, now: Instant<PingerClock>, settled: usize) {
-        if matches!(self.pacing, Pacer::Closed { .. }) || settled == 0 {
-            return;
-        }
-        if self.waiting == 0 {
-            self.take_next(now);
-        }
-        let (next, last) = (self.start + self.ahead[0].at, self.last_intended);
-        self.current.fall_behinds += u64::from(next <= now && next > last);
+    fn look_ahead(&mut self) {
+        (self.next_due, self.due_until) = match &mut self.pacing {
+            Pacer::Open(schedule) => {
+                if self.waiting == 0 {
+                    (self.ahead[0], self.waiting) = (schedule.next_due(), 1);
+                }
+                let due = self.ahead[0].at;
+                let until = if due < self.plan_end { self.send_end } else { Nanos::ZERO };
+                (self.start + due, self.start + until)
+            }
+            Pacer::Closed { unanswered_until } => {
+                let end = self.start + self.plan_end;
+                (unanswered_until.unwrap_or(self.start).min(end), end)
+            }
+        };
     }
 
     /// Closes the current interval and those that nothing was due in, up to the one of `at`.
@@ -199,7 +224,10 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
 
     fn close(&mut self) {
         let index = self.current.index;
-        self.closed = Some((index, self.current.sent));
+        if self.closed.len() == MOST_CLOSED {
+            self.closed.pop_front();
+        }
+        self.closed.push_back((index, self.current.sent));
         self.exchange.exchange(&mut self.current);
         self.current.reset(index + 1);
         self.current_end = self.interval.saturating_mul(index + 2);
@@ -207,16 +235,8 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
 
     /// When the loop must come back to send, at the latest. `None`: nothing more will be sent.
     #[inline]
-    pub fn next_due(&mut self, now: Instant<PingerClock>) -> Option<Instant<PingerClock>> {
-        if let Pacer::Closed { unanswered_until } = self.pacing {
-            let end = self.start + self.plan_end;
-            return if now >= end { None } else { Some(unanswered_until.unwrap_or(self.start).min(end)) };
-        }
-        if self.waiting == 0 {
-            self.take_next(now);
-        }
-        let due = self.ahead[0].at;
-        (due < self.plan_end && now < self.start + self.send_end).then(|| self.start + due)
+    pub fn next_due(&self, now: Instant<PingerClock>) -> Option<Instant<PingerClock>> {
+        (now < self.due_until).then_some(self.next_due)
     }
 
     /// In a closed loop: the answer to `seq` is there, so the next message may go. Says whether that is so.
@@ -225,6 +245,7 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
         match &mut self.pacing {
             Pacer::Closed { unanswered_until } if seq.next() == self.next => {
                 *unanswered_until = None;
+                self.look_ahead();
                 true
             }
             Pacer::Closed { .. } | Pacer::Open(_) => false,
@@ -235,12 +256,15 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
     pub fn stop(&mut self, now: Instant<PingerClock>) {
         self.plan_end = self.plan_end.min(now.saturating_since(self.start));
         self.send_end = self.plan_end;
+        self.look_ahead();
+        // Not even the start is waited for.
+        self.due_until = self.due_until.min(now);
     }
 
     /// Until when answers may come in time, once the last message is sent.
     pub fn drain_end(&self) -> Instant<PingerClock> {
         // A message sent late has its deadline behind it; its answer is late and still wanted.
-        (self.last_intended + self.deadline).max(self.last_sent.unwrap_or(self.start) + self.deadline)
+        (self.last_intended + self.deadline).max(self.last_sent + self.deadline)
     }
 
     /// How many messages the kernel has taken.
@@ -249,10 +273,16 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
         self.totals.sent
     }
 
-    /// The interval closed last since this was asked: its number, and how many messages of it were sent.
+    /// The next of the intervals closed: its number, and how many messages of it were sent. Each is named once.
     #[inline]
     pub fn closed_interval(&mut self) -> Option<(u64, u64)> {
-        self.closed.take()
+        self.closed.pop_front()
+    }
+
+    /// How far through the plan it is: when the message sent last was intended.
+    #[inline]
+    pub fn reached(&self) -> Instant<PingerClock> {
+        self.last_intended
     }
 
     /// Counts what the end of the run came before, closes all intervals up to the plan's end, and gives the totals.
@@ -271,6 +301,8 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
         }
         self.roll(self.plan_end.saturating_sub(Nanos::new(1)));
         self.close();
+        self.totals.scheduled += self.totals.sent + self.totals.refused;
+        self.totals.sending = self.last_sent.since(self.first_sent);
         self.totals
     }
 }

@@ -29,9 +29,10 @@ impl SeqWindow {
     const MAX_NUMBERS: u64 = 1 << 27;
     const MIN_NUMBERS: u64 = 1 << 16;
 
-    /// A window that remembers at least `numbers` sequence numbers; between 2¹⁶ and 2²⁷.
+    /// A window that remembers at least `numbers` sequence numbers; between 2¹⁶ − 64 and 2²⁷ − 64.
     pub fn new(numbers: u64) -> Self {
-        let numbers = numbers.clamp(Self::MIN_NUMBERS, Self::MAX_NUMBERS).next_power_of_two();
+        // The word that the newest number lies in is cleared as a whole when it is begun.
+        let numbers = numbers.saturating_add(64).clamp(Self::MIN_NUMBERS, Self::MAX_NUMBERS).next_power_of_two();
         let words = usize::try_from(numbers / 64).unwrap_or(usize::MAX);
         Self { bits: vec![0; words].into_boxed_slice(), top: 0 }
     }
@@ -47,26 +48,27 @@ impl SeqWindow {
     #[inline]
     pub fn mark(&mut self, seq: Seq) -> Seen {
         let seq = seq.get();
-        if seq < self.top {
-            return self.mark_below(seq);
-        }
-        if seq > self.top {
-            self.pass_over(seq);
+        if seq != self.top {
+            return self.mark_elsewhere(seq);
         }
         self.top = seq.saturating_add(1);
         let (word, bit) = self.place(seq);
-        self.bits[word] |= bit;
-        // The next number's bit is still that of a number one window ago.
-        let (word, bit) = self.place(self.top);
-        self.bits[word] &= !bit;
+        // A word that is begun is still that of one window ago.
+        let before = if seq.is_multiple_of(64) { 0 } else { self.bits[word] };
+        self.bits[word] = before | bit;
         Seen::First { reordered: false }
     }
 
+    /// Not the number after the highest.
     #[cold]
     #[inline(never)]
-    fn mark_below(&mut self, seq: u64) -> Seen {
-        // One number less than there are bits: the bit of `top` is kept clear.
-        if self.top - seq >= self.numbers() {
+    fn mark_elsewhere(&mut self, seq: u64) -> Seen {
+        let reordered = seq < self.top;
+        if !reordered {
+            self.pass_over(seq);
+        }
+        // Whole words are forgotten, those that lie a window before the one of the highest number.
+        if (self.top - 1) / 64 - seq / 64 >= self.bits.len() as u64 {
             return Seen::Forgotten;
         }
         let (word, bit) = self.place(seq);
@@ -74,32 +76,27 @@ impl SeqWindow {
             return Seen::Again;
         }
         self.bits[word] |= bit;
-        Seen::First { reordered: true }
+        Seen::First { reordered }
     }
 
-    /// Forgets one window ago for every number between the top and `seq`.
-    #[cold]
-    #[inline(never)]
+    /// Makes `seq` the highest number, and forgets one window ago for every word begun on the way to it.
     fn pass_over(&mut self, seq: u64) {
-        if seq - self.top >= self.numbers() {
+        let (begun, last) = (self.top.div_ceil(64), seq / 64);
+        if last - begun.min(last) >= self.bits.len() as u64 {
             self.bits.fill(0);
-            return;
+        } else {
+            for word in begun..=last {
+                let (word, _) = self.place(word * 64);
+                self.bits[word] = 0;
+            }
         }
-        for passed in self.top..=seq {
-            let (word, bit) = self.place(passed);
-            self.bits[word] &= !bit;
-        }
+        self.top = seq.saturating_add(1);
     }
 
     #[inline]
     fn place(&self, seq: u64) -> (usize, u64) {
-        #[expect(clippy::cast_possible_truncation, reason = "masked to the length, a power of two")]
         let word = (seq / 64) as usize & (self.bits.len() - 1);
         (word, 1 << (seq % 64))
-    }
-
-    fn numbers(&self) -> u64 {
-        self.bits.len() as u64 * 64
     }
 }
 
@@ -115,7 +112,7 @@ mod tests {
 
     #[test]
     fn order_gaps_duplicates_and_age_are_told_apart() {
-        let mut window = SeqWindow::new(1 << 16);
+        let mut window = SeqWindow::new(0);
         let mut mark = |k| window.mark(Seq::new(k));
         assert_eq!([mark(0), mark(1), mark(4)], [IN_ORDER; 3]);
         assert_eq!(
@@ -124,6 +121,8 @@ mod tests {
         );
         assert_eq!(mark(70_000), IN_ORDER);
         assert_eq!(mark(4), Seen::Forgotten);
+        assert_eq!(mark(4_544), Seen::First { reordered: true }, "of the first word that is remembered");
+        assert_eq!(mark(4_479), Seen::Forgotten);
         assert_eq!(mark(u64::MAX), IN_ORDER);
     }
 
@@ -131,11 +130,11 @@ mod tests {
         /// Against a set that never forgets.
         #[test]
         fn within_its_span_it_is_a_set(steps in prop::collection::vec((0_u64..3_000, any::<bool>()), 1..3_000)) {
-            let (mut window, mut all, mut top) = (SeqWindow::new(1 << 16), BTreeSet::new(), 0_u64);
+            let (mut window, mut all, mut top) = (SeqWindow::new(0), BTreeSet::new(), 0_u64);
             for (by, ahead) in steps {
                 let seq = if ahead { top + by } else { top.saturating_sub(by * 30) };
                 let expected = match () {
-                    () if seq < top && top - seq >= 1 << 16 => Seen::Forgotten,
+                    () if seq < top && (top - 1) / 64 - seq / 64 >= 1 << 10 => Seen::Forgotten,
                     () if all.contains(&seq) => Seen::Again,
                     () => Seen::First { reordered: seq < top },
                 };

@@ -13,10 +13,7 @@ use tickpong_stats::Histogram;
 use tickpong_units::Nanos;
 
 use crate::observations::ObservationWriter;
-use crate::{
-    FormatVersion, HlogWriter, HostFacts, IntervalRow, Metric, RUN_FORMAT, RecordError, Run, observations,
-    read_histograms,
-};
+use crate::{FormatVersion, HlogWriter, HostFacts, IntervalRow, Metric, RUN_FORMAT, RecordError, Run, read_histograms};
 
 /// Names of the files in a run directory.
 pub mod file {

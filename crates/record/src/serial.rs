@@ -27,7 +27,6 @@ pub(crate) mod rate {
     use super::{Deserialize, Deserializer, Rate, Serializer, de};
 
     #[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's `with` passes a reference")]
     pub(crate) fn serialize<S: Serializer>(rate: &Option<Rate>, serializer: S) -> Result<S::Ok, S::Error> {
         match rate {
             Some(rate) => serializer.serialize_some(&rate.get()),

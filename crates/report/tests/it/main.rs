@@ -1,0 +1,5 @@
+//! Pages of runs, as a program's user sees them.
+
+mod build;
+mod laws;
+mod pages;

@@ -1,0 +1,124 @@
+//! A control connection: whole messages in and out, within limits of size and time.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use tickpong_hostio::clock::monotonic_ns;
+use tickpong_units::Nanos;
+use tickpong_wire::control::{BadMessage, FRAME_HEADER_LEN, FrameHeader, MAX_FRAME_LEN, Message};
+
+use crate::RunnerError;
+
+/// How long a write may take before the other end counts as gone.
+const WRITE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// One end of a control connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: TcpStream,
+    /// What has come of the next frame.
+    inbox: Vec<u8>,
+    outbox: Vec<u8>,
+    /// Whether the frame at the front of the inbox was given out.
+    taken: bool,
+}
+
+/// What came within the time given.
+pub(crate) enum Incoming<'a> {
+    Message(Message<'a>),
+    Nothing,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(WRITE_PATIENCE))?;
+        Ok(Self { stream, inbox: Vec::with_capacity(2_048), outbox: Vec::new(), taken: false })
+    }
+
+    pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.peer_addr()
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.local_addr()
+    }
+
+    /// Sends one message.
+    pub(crate) fn send(&mut self, doing: &'static str, message: &Message<'_>) -> Result<(), RunnerError> {
+        // Reports alone are large; everything else fits the first kilobyte.
+        self.outbox.resize(if matches!(message, Message::Report { .. }) { MAX_FRAME_LEN } else { 2_048 }, 0);
+        let length = message.emit(&mut self.outbox).map_err(|source| RunnerError::BadMessage { doing, source })?;
+        self.stream.write_all(&self.outbox[..length]).map_err(|source| RunnerError::Control { doing, source })
+    }
+
+    /// Waits for one message, at most for `patience`, however slowly its bytes come.
+    pub(crate) fn expect(&mut self, doing: &'static str, patience: Nanos) -> Result<Message<'_>, RunnerError> {
+        let until = monotonic_ns().saturating_add(patience.get());
+        self.fill_frame(doing, until)?;
+        if self.frame_len().map_err(|source| RunnerError::BadMessage { doing, source })?.is_none() {
+            return Err(RunnerError::Silent { doing, seconds: patience.get().div_ceil(1_000_000_000) });
+        }
+        self.take(doing)
+    }
+
+    /// Looks whether a message is there, waiting for it at most for `patience`.
+    pub(crate) fn poll(&mut self, doing: &'static str, patience: Nanos) -> Result<Incoming<'_>, RunnerError> {
+        self.fill_frame(doing, monotonic_ns().saturating_add(patience.get()))?;
+        match self.frame_len().map_err(|source| RunnerError::BadMessage { doing, source })? {
+            Some(_) => self.take(doing).map(Incoming::Message),
+            None => Ok(Incoming::Nothing),
+        }
+    }
+
+    /// Reads until a whole frame is there or the time is over.
+    fn fill_frame(&mut self, doing: &'static str, until: u64) -> Result<(), RunnerError> {
+        self.drop_taken();
+        let failed = |source| RunnerError::Control { doing, source };
+        let mut chunk = [0; 4_096];
+        while self.frame_len().map_err(|source| RunnerError::BadMessage { doing, source })?.is_none() {
+            let left = until.saturating_sub(monotonic_ns());
+            if left == 0 {
+                break;
+            }
+            self.stream
+                .set_read_timeout(Some(Duration::from_nanos(left).max(Duration::from_millis(1))))
+                .map_err(failed)?;
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Err(failed(ErrorKind::UnexpectedEof.into())),
+                Ok(n) => self.inbox.extend_from_slice(&chunk[..n]),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The length of the frame at the front of the inbox, once it is whole.
+    fn frame_len(&self) -> Result<Option<usize>, BadMessage> {
+        let Some(header) = self.inbox.first_chunk::<FRAME_HEADER_LEN>() else { return Ok(None) };
+        let length = FRAME_HEADER_LEN + FrameHeader::parse(header)?.body_len;
+        Ok((self.inbox.len() >= length).then_some(length))
+    }
+
+    fn take(&mut self, doing: &'static str) -> Result<Message<'_>, RunnerError> {
+        let bad = |source| RunnerError::BadMessage { doing, source };
+        let (front, body) = self.inbox.split_first_chunk::<FRAME_HEADER_LEN>().ok_or(bad(BadMessage::TooShort))?;
+        let header = FrameHeader::parse(front).map_err(bad)?;
+        let body = body.get(..header.body_len).ok_or(bad(BadMessage::TooShort))?;
+        self.taken = true;
+        Message::parse(header, body).map_err(bad)
+    }
+
+    /// Drops the frame that was given out last: it lived in the inbox until now, because its text is borrowed from there.
+    fn drop_taken(&mut self) {
+        if self.taken {
+            if let Ok(Some(length)) = self.frame_len() {
+                self.inbox.drain(..length);
+            }
+            self.taken = false;
+        }
+    }
+}

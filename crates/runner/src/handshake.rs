@@ -1,0 +1,109 @@
+//! How two sides come to trust each other, before anything else is said.
+
+use std::net::SocketAddr;
+
+use tickpong_units::Nanos;
+use tickpong_wire::Token;
+use tickpong_wire::control::{Message, Nonce, OLDEST_PROTOCOL, PROTOCOL};
+
+use crate::connection::Connection;
+use crate::key::{Key, Role, Session};
+use crate::{RunnerError, VERSION};
+
+/// How long either side waits for the other's next word: a person may be at neither end.
+pub(crate) const PATIENCE: Nanos = Nanos::from_secs(3);
+
+/// The pinger's side.
+pub(crate) fn greet(connection: &mut Connection, key: &Key, address: SocketAddr) -> Result<Token, RunnerError> {
+    let doing = "greet the reflector";
+    let pinger = nonce()?;
+    let hello = Message::Hello { newest: PROTOCOL, oldest: OLDEST_PROTOCOL, nonce: pinger, version: VERSION };
+    connection.send(doing, &hello)?;
+    let (protocol, reflector) = match connection.expect(doing, PATIENCE)? {
+        Message::Welcome { protocol, nonce, keyed, .. } => {
+            if keyed && !key.is_some() {
+                let reason = "it wants a key; give this side the same --key-file".to_owned();
+                return Err(RunnerError::Refused { address, reason });
+            }
+            if !keyed && key.is_some() {
+                let reason = "it has no key; give it the same --key-file, or leave this side's away".to_owned();
+                return Err(RunnerError::Refused { address, reason });
+            }
+            (protocol, nonce)
+        }
+        other => return Err(refusal(other, doing, address)),
+    };
+    let session = Session { protocol, pinger, reflector };
+    connection.send(doing, &Message::Authenticate { mac: key.prove(Role::Pinger, &session) })?;
+    match connection.expect(doing, PATIENCE)? {
+        Message::Authenticated { mac } if key.verify(Role::Reflector, &session, &mac) => Ok(key.token(&session)),
+        Message::Authenticated { .. } => Err(RunnerError::NotProven { address }),
+        other => Err(refusal(other, doing, address)),
+    }
+}
+
+/// What a reflector's no means.
+pub(crate) fn refusal(message: Message<'_>, doing: &'static str, address: SocketAddr) -> RunnerError {
+    match message {
+        Message::Busy { seconds_left } => RunnerError::Busy { address, seconds_left },
+        Message::Refused { reason } => RunnerError::Refused { address, reason: reason.escape_debug().to_string() },
+        Message::Incompatible { newest, oldest, version } => RunnerError::Incompatible {
+            oldest,
+            newest,
+            theirs: version.escape_debug().to_string(),
+            our_oldest: OLDEST_PROTOCOL,
+            our_newest: PROTOCOL,
+            ours: VERSION,
+        },
+        _ => RunnerError::OutOfTurn { doing },
+    }
+}
+
+/// The reflector's side: what came of a greeting.
+pub(crate) enum Greeted {
+    /// The pinger holds the key. The session is free to be opened; the proof to send is the reflector's own.
+    Trusted { token: Token, session: Session },
+    /// The pinger was sent away, or said nothing that makes sense.
+    SentAway { why: String },
+}
+
+/// Hears a pinger out. `busy` says how long another session still lasts, and is asked before any proof is checked.
+pub(crate) fn hear(
+    connection: &mut Connection,
+    key: &Key,
+    busy: impl FnOnce() -> Option<u32>,
+) -> Result<Greeted, RunnerError> {
+    let doing = "hear a pinger's greeting";
+    let Message::Hello { newest, oldest, nonce: pinger, version } = connection.expect(doing, PATIENCE)? else {
+        return Err(RunnerError::OutOfTurn { doing });
+    };
+    if newest < OLDEST_PROTOCOL || oldest > PROTOCOL {
+        let why = format!("it speaks protocol {oldest} to {newest} (tickpong {})", version.escape_debug());
+        let ours = Message::Incompatible { newest: PROTOCOL, oldest: OLDEST_PROTOCOL, version: VERSION };
+        connection.send(doing, &ours)?;
+        return Ok(Greeted::SentAway { why });
+    }
+    let protocol = newest.min(PROTOCOL);
+    if let Some(seconds_left) = busy() {
+        connection.send(doing, &Message::Busy { seconds_left })?;
+        return Ok(Greeted::SentAway { why: "another session is on".to_owned() });
+    }
+    let session = Session { protocol, pinger, reflector: nonce()? };
+    let welcome = Message::Welcome { protocol, nonce: session.reflector, keyed: key.is_some(), version: VERSION };
+    connection.send(doing, &welcome)?;
+    let Message::Authenticate { mac } = connection.expect(doing, PATIENCE)? else {
+        return Err(RunnerError::OutOfTurn { doing });
+    };
+    if !key.verify(Role::Pinger, &session, &mac) {
+        connection
+            .send(doing, &Message::Refused { reason: "the key is another; give both sides the same --key-file" })?;
+        return Ok(Greeted::SentAway { why: "it does not hold the key".to_owned() });
+    }
+    Ok(Greeted::Trusted { token: key.token(&session), session })
+}
+
+fn nonce() -> Result<Nonce, RunnerError> {
+    let mut nonce = Nonce::default();
+    getrandom::fill(&mut nonce).map_err(|error| RunnerError::Random(error.to_string()))?;
+    Ok(nonce)
+}

@@ -1,0 +1,396 @@
+//! The pinger's side of a run, from the host's name to the run directory.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use tickpong_analyse::{Analysis, Disturbances, ReflectorSaw, Seen, invalid_because};
+use tickpong_hostio::clock::{ClockCheck, ClockChoice, HostClock, wall_time};
+use tickpong_hostio::facts::interface_of;
+use tickpong_hostio::socket::{SocketSetup, UdpSocket, udp_counters};
+use tickpong_hostio::thread::Cpu;
+use tickpong_probe::probe_path;
+use tickpong_record::{
+    Api, Ends, Identity, Ignored, Metric, Plan, RUN_FORMAT, RecordError, ReflectorReport, Run, RunWriter, Source, Trace,
+};
+use tickpong_stats::Histogram;
+use tickpong_units::{Nanos, PingerClock};
+use tickpong_wire::Token;
+use tickpong_wire::control::Message;
+
+use crate::connection::Connection;
+use crate::handshake::{PATIENCE, greet, refusal};
+use crate::hot::{HotSettings, Warnings, hold, place, warn};
+use crate::key::{Key, Role};
+use crate::platform::HostPlatform;
+use crate::resolve::{announce, connect, data_address, resolve};
+use crate::session::{Played, play};
+use crate::{Progress, RunnerError, VERSION, host};
+
+/// How long the clock is calibrated before a run.
+const CALIBRATION: Nanos = Nanos::from_millis(100);
+/// Path probes, and the time between them: two seconds in all.
+const PATH_TRIES: u64 = 20;
+const PATH_GAP: Nanos = Nanos::from_millis(100);
+/// How long the reflector may take to report.
+const REPORT_PATIENCE: Nanos = Nanos::from_secs(5);
+/// IP and UDP headers, which count against the path MTU.
+const V4_HEADERS: usize = 28;
+const V6_HEADERS: usize = 48;
+
+/// What a pinger is asked to do.
+#[derive(Clone, Debug)]
+pub struct PingSettings {
+    /// The reflector: `HOST` or `HOST:PORT`.
+    pub host: String,
+    /// What to play. Its `api_reflector` is filled in from what the reflector says.
+    pub plan: Plan,
+    /// The trace, where the plan plays one.
+    pub trace: Option<Trace>,
+    /// The local data address.
+    pub bind: Option<IpAddr>,
+    /// The interface that data goes through.
+    pub interface: Option<String>,
+    /// The shared key.
+    pub key: Key,
+    /// Hot threads and their CPUs.
+    pub cpus: HotCpus,
+    /// What to ask of the kernel.
+    pub hot: HotSettings,
+    /// Which clock.
+    pub clock: ClockChoice,
+    /// Bytes of socket buffer to ask for, each way.
+    pub buffer_bytes: usize,
+    /// What the user says of the run.
+    pub labels: BTreeMap<String, String>,
+    /// Where to write the run directory.
+    pub output: Option<PathBuf>,
+    /// Whether to write raw observations there, too.
+    pub observations: bool,
+}
+
+/// The pinger's hot threads.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HotCpus {
+    /// One that sends and receives in turn; on this CPU, or on one of those allowed.
+    One(Option<Cpu>),
+    /// One that sends and one that receives.
+    Two {
+        /// The sender's CPU.
+        tx: Option<Cpu>,
+        /// The receiver's.
+        rx: Option<Cpu>,
+    },
+}
+
+/// A run that was made.
+#[derive(Debug)]
+pub struct Finished {
+    /// What was found out.
+    pub run: Run,
+    /// All intervals merged.
+    pub histograms: BTreeMap<Metric, Histogram>,
+    /// Why the run directory could not be written, where one was asked for and could not.
+    pub not_written: Option<RecordError>,
+}
+
+/// A session with its sockets, before anything is sent.
+struct Opened {
+    connection: Connection,
+    token: Token,
+    socket: UdpSocket,
+    data: SocketAddr,
+    plan: Plan,
+    cpus: Vec<Cpu>,
+    helpers: Vec<Cpu>,
+}
+
+/// Makes one run. A person may set `stop` at any time: what was measured until then is kept.
+///
+/// # Errors
+///
+/// When no run could be made. A run that went wrong is a [`Finished`] one, and says so.
+pub fn ping(
+    settings: &PingSettings,
+    stop: &AtomicBool,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Finished, RunnerError> {
+    let clock = HostClock::choose(settings.clock, CALIBRATION)
+        .map_err(|refused| RunnerError::Clock { reason: refused.to_string() })?;
+    let warnings = Warnings::default();
+    let mut opened = open(settings, &warnings)?;
+    let started_at = wall_time();
+    // Before anything is sent, so that a directory that cannot be written costs no run.
+    let writer = settings
+        .output
+        .as_ref()
+        .map(|target| RunWriter::create(target, Some(started_at), settings.observations))
+        .transpose()?;
+    let held = hold(&settings.hot, &warnings);
+    check_path(&opened, &clock, stop, &warnings)?;
+    opened.connection.send("start the run", &Message::Start)?;
+    let drops_before = opened.socket.drops();
+    let udp_before = udp_counters();
+    let played = play(
+        &mut crate::session::Stage {
+            plan: &opened.plan,
+            trace: settings.trace.as_ref(),
+            token: opened.token,
+            socket: &opened.socket,
+            clock: &clock,
+            connection: &mut opened.connection,
+            cpus: &opened.cpus,
+            two_threads: matches!(settings.cpus, HotCpus::Two { .. }),
+            helpers: &opened.helpers,
+            fifo: settings.hot.fifo,
+            warnings: &warnings,
+        },
+        writer,
+        stop,
+        progress,
+    );
+    let clock_check = clock.check();
+    drop(held);
+    let drops = opened.socket.drops().map(|now| u64::from(now.wrapping_sub(drops_before.unwrap_or_default())));
+    let sockets = host::socket_facts(&opened.socket, drops, host::udp_difference(udp_before, udp_counters()));
+    let mut watched = played.watched.clone();
+    let report = if watched.lost.is_none() { fetch_report(&mut opened.connection, &mut watched.lost) } else { None };
+    let interface = settings.interface.clone().or_else(|| {
+        let local = opened.socket.local_addr().ok()?;
+        interface_of(local.ip()).ok().flatten()
+    });
+    let pinger = host::disclose(Role::Pinger, interface.as_deref());
+    let parts = Parts {
+        settings,
+        plan: opened.plan,
+        clock: &clock,
+        clock_check,
+        started_at,
+        sockets,
+        report,
+        warnings,
+        pinger,
+        watched,
+    };
+    Ok(parts.finish(played))
+}
+
+/// Connects, proves, agrees on data addresses. Nothing is sent to them yet.
+fn open(settings: &PingSettings, warnings: &Warnings) -> Result<Opened, RunnerError> {
+    let mut plan = settings.plan.clone();
+    let asked = match settings.cpus {
+        HotCpus::One(cpu) => vec![cpu],
+        HotCpus::Two { tx, rx } => vec![tx, rx],
+    };
+    let (cpus, helpers) = place(&asked)?;
+    plan.tx_cpu = cpus.first().map(|cpu| cpu.get() as u64);
+    plan.rx_cpu = cpus.get(1).map(|cpu| cpu.get() as u64);
+    let plan = plan.checked()?;
+
+    let (mut connection, address) = connect(&resolve(&settings.host, settings.bind)?)?;
+    let token = greet(&mut connection, &settings.key, address)?;
+    let doing = "open the session";
+    let failed = |source| RunnerError::Control { doing, source };
+    let local = connection.local_addr().map_err(failed)?;
+    let mut setup = SocketSetup::new(match settings.bind {
+        Some(ip) => SocketAddr::new(ip, 0),
+        None => SocketAddr::new(local.ip(), 0),
+    });
+    if let (SocketAddr::V6(bind), SocketAddr::V6(local)) = (&mut setup.bind, local) {
+        bind.set_scope_id(if bind.ip().is_unicast_link_local() { local.scope_id() } else { 0 });
+    }
+    setup.interface.clone_from(&settings.interface);
+    setup.buffer_bytes = settings.buffer_bytes;
+    setup.busy_poll_us = (plan.api_pinger == Api::UdpBusyPoll).then_some(crate::reflect::BUSY_POLL_US);
+    let mut socket = UdpSocket::open(&setup)?;
+    for warning in socket.warnings() {
+        warn(warnings, format!("socket option {}: {}", warning.option, warning.source));
+    }
+    let ours = announce(socket.local_addr()?, local);
+    connection.send(
+        doing,
+        &Message::Open {
+            data: ours,
+            payload_bytes: u16::try_from(plan.payload_bytes.get()).unwrap_or(u16::MAX),
+            planned_ns: plan.length().saturating_add(plan.deadline_ns).get(),
+            deadline_ns: plan.deadline_ns.get(),
+            interval_ns: plan.interval_ns.get(),
+        },
+    )?;
+    let (data, multicast, api_reflector) = match connection.expect(doing, PATIENCE)? {
+        Message::Opened { data, multicast, api } => (data, multicast, api.parse().unwrap_or_default()),
+        other => return Err(refusal(other, doing, address)),
+    };
+    let data = data_address(data, address);
+    if multicast {
+        socket.set_peer(data);
+        if let Some(interface) = &settings.interface {
+            socket.set_multicast_interface(interface)?;
+        }
+    } else {
+        socket.connect(data)?;
+    }
+    Ok(Opened { connection, token, socket, data, plan: Plan { api_reflector, ..plan }, cpus, helpers })
+}
+
+/// Does anything arrive at all? And in how many pieces?
+fn check_path(opened: &Opened, clock: &HostClock, stop: &AtomicBool, warnings: &Warnings) -> Result<(), RunnerError> {
+    // The probes wait in the kernel, whatever the run does: there is no hurry yet.
+    let mut platform = HostPlatform::<PingerClock>::new(&opened.socket, clock, Api::UdpBlock, stop);
+    let bytes = opened.plan.payload_bytes;
+    let probe = probe_path(&mut platform, opened.token, bytes, PATH_TRIES, PATH_GAP);
+    if stop.load(Ordering::Relaxed) {
+        return Err(RunnerError::Interrupted);
+    }
+    if probe.answered.is_none() {
+        return Err(RunnerError::NoPath {
+            data: opened.data,
+            sent: probe.sent,
+            refused: probe.refused,
+            bytes: bytes.get(),
+        });
+    }
+    let headers = if opened.data.is_ipv4() { V4_HEADERS } else { V6_HEADERS };
+    if let Some(mtu) = opened.socket.path_mtu()
+        && bytes.get() + headers > mtu as usize
+    {
+        warn(warnings, format!("messages of {bytes} bytes travel in several fragments: the path's MTU is {mtu}"));
+    }
+    Ok(())
+}
+
+/// Ends the session, and asks what the reflector saw.
+fn fetch_report(connection: &mut Connection, lost: &mut Option<String>) -> Option<ReflectorReport> {
+    let doing = "fetch the reflector's report";
+    let fetched = connection.send(doing, &Message::Finish).and_then(|()| {
+        loop {
+            match connection.expect(doing, REPORT_PATIENCE)? {
+                Message::Pulse(_) => {}
+                Message::Report { json } => return Ok(serde_json::from_slice(json).map_err(|error| error.to_string())),
+                _ => return Err(RunnerError::OutOfTurn { doing }),
+            }
+        }
+    });
+    let problem = match fetched {
+        Ok(Ok(report)) => return Some(report),
+        Ok(Err(error)) => format!("its report cannot be read: {error}"),
+        Err(error) => crate::hot::describe(&error),
+    };
+    *lost = Some(problem);
+    None
+}
+
+/// What there is once a run is over.
+struct Parts<'a> {
+    settings: &'a PingSettings,
+    plan: Plan,
+    clock: &'a HostClock,
+    clock_check: ClockCheck,
+    started_at: SystemTime,
+    sockets: tickpong_record::Sockets,
+    report: Option<ReflectorReport>,
+    warnings: Warnings,
+    pinger: tickpong_record::HostFacts,
+    watched: crate::watch::Watched,
+}
+
+impl Parts<'_> {
+    /// Puts the run together, and moves its directory into place.
+    fn finish(self, played: Played) -> Finished {
+        let Played { sent, received, collected, turns, threads, overflowed, elapsed, observations, .. } = played;
+        let seen = Seen {
+            pinger_socket_drops: self.sockets.drops.unwrap_or_default(),
+            reflector: self.report.as_ref().map(|report| ReflectorSaw {
+                received: report.received,
+                unanswered: report.unanswered,
+                socket_drops: report.sockets.drops.unwrap_or_default(),
+            }),
+        };
+        let outcome = Analysis::finish(collected.analysis, &sent, &received, &seen);
+        let disturbances = Disturbances {
+            interrupted_after: self.watched.interrupted.then_some(elapsed),
+            reflector_lost: self.watched.lost.clone(),
+            clamped: outcome.clamped,
+            overflowed,
+            clocks: self.clock_complaints(),
+        };
+        let because = invalid_because(&self.plan, &sent, &disturbances);
+        let reflector = self.report.as_ref();
+        let mut warnings = self.warnings.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        warnings.extend(reflector.iter().flat_map(|report| &report.warnings).map(|said| format!("reflector: {said}")));
+        let pinger_cpu = host::cpu(threads, sent.sent, turns.busy_share());
+        let run = Run {
+            format: RUN_FORMAT,
+            source: Source::Hardware,
+            engine: "probe".to_owned(),
+            seed: self.plan.seed,
+            valid: because.is_empty(),
+            invalid_because: because,
+            interrupted: self.watched.interrupted || self.watched.lost.is_some(),
+            warnings,
+            labels: self.settings.labels.clone(),
+            identity: Identity {
+                started_at: Some(humantime::format_rfc3339_millis(self.started_at).to_string()),
+                plan_hash: self.plan.hash(),
+                tickpong_version: VERSION.to_owned(),
+                binary_sha256: self.pinger.binary_sha256.clone(),
+                boot_id: Ends {
+                    pinger: self.pinger.boot_id.clone(),
+                    reflector: reflector.and_then(|r| r.host.boot_id.clone()),
+                },
+                host_hash: Ends { pinger: Some(self.pinger.hash()), reflector: reflector.map(|r| r.host.hash()) },
+                ..Identity::default()
+            },
+            fates: outcome.fates,
+            fates_after_warm_up: outcome.fates_after_warm_up,
+            losses: outcome.losses,
+            ignored: Ignored {
+                malformed: received.malformed,
+                foreign: received.foreign,
+                corrupt: received.corrupt,
+                stale: received.stale,
+                reflector_malformed: reflector.map(|r| r.malformed),
+                reflector_foreign: reflector.map(|r| r.foreign),
+                reflector_duplicate: reflector.map(|r| r.duplicate),
+            },
+            achieved_rate_hz: outcome.achieved_rate_hz,
+            answered_rate_hz: outcome.answered_rate_hz,
+            fall_behinds: outcome.fall_behinds,
+            whole: outcome.whole,
+            after_warm_up: outcome.after_warm_up,
+            memory: Ends { pinger: Some(host::memory(&pinger_cpu.threads)), reflector: reflector.map(|r| r.memory) },
+            cpu: Ends { pinger: Some(pinger_cpu), reflector: reflector.map(|r| r.cpu.clone()) },
+            clock: host::clock_facts(self.clock, &self.clock_check),
+            reflector_clock: reflector.map(|r| r.clock.clone()),
+            sockets: tickpong_record::Sockets {
+                reflector: reflector.map(|r| Box::new(r.sockets.clone())),
+                ..self.sockets
+            },
+            plan: self.plan,
+        };
+        let failed = collected.failed.or(observations.err());
+        let not_written = match (failed, collected.writer) {
+            (Some(error), _) => Some(error),
+            (None, Some(writer)) => writer.finish(&run, &self.pinger, reflector.map(|r| &r.host)).err(),
+            (None, None) => None,
+        };
+        Finished { run, histograms: outcome.histograms, not_written }
+    }
+
+    fn clock_complaints(&self) -> Vec<String> {
+        let mut complaints = Vec::new();
+        if !self.clock_check.is_trustworthy() {
+            let (drift, limit) = (self.clock_check.drift_ppm, self.clock_check.limit_ppm);
+            complaints.push(format!(
+                "the pinger's ran {drift:+.1} ppm from the kernel's raw clock; {limit:.0} are tolerated"
+            ));
+        }
+        if let Some(report) = self.report.as_ref().filter(|report| !report.clock_trustworthy) {
+            complaints
+                .push(format!("the reflector's ran {:+.1} ppm from its kernel's raw clock", report.clock.drift_ppm));
+        }
+        complaints
+    }
+}

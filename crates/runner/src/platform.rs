@@ -1,0 +1,130 @@
+//! The engine's world on real sockets and clocks.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tickpong_hostio::clock::HostClock;
+use tickpong_hostio::socket::{Sent as SocketSent, UdpSocket};
+use tickpong_probe::{Platform, Receives, Reflects, Sends, Sent, TurnedAround};
+use tickpong_record::Api;
+use tickpong_units::{Clock, Instant, Nanos, PayloadLen, ReflectorClock};
+
+/// One byte more than any datagram, so that an oversize one shows even where a bypass library does not tell the true length.
+const INBOX: usize = 65_536;
+/// How often a reflector tries again when its send buffer is full, before the answer counts as refused.
+const SEND_TRIES: usize = 200;
+/// Shorter waits than this are spun: a sleep of a few microseconds takes tens.
+const WORTH_SLEEPING: Nanos = Nanos::from_micros(5);
+
+/// A thread's view of a UDP socket and the host's clock, for the side whose clock is `C`.
+#[derive(Debug)]
+pub(crate) struct HostPlatform<'a, C> {
+    socket: &'a UdpSocket,
+    clock: HostClock,
+    waits: bool,
+    stop: &'a AtomicBool,
+    outbox: Box<[u8]>,
+    inbox: Box<[u8]>,
+    side: PhantomData<C>,
+}
+
+impl<'a, C: Clock> HostPlatform<'a, C> {
+    pub(crate) fn new(socket: &'a UdpSocket, clock: &HostClock, api: Api, stop: &'a AtomicBool) -> Self {
+        Self {
+            socket,
+            clock: clock.clone(),
+            waits: match api {
+                Api::UdpBlock => true,
+                Api::UdpBusyPoll | Api::UdpSpin => false,
+            },
+            stop,
+            outbox: vec![0; PayloadLen::MAX.get()].into(),
+            inbox: vec![0; INBOX].into(),
+            side: PhantomData,
+        }
+    }
+}
+
+impl<C: Clock> Platform for HostPlatform<'_, C> {
+    type Clock = C;
+
+    #[inline]
+    fn now(&mut self) -> Instant<C> {
+        self.clock.now()
+    }
+
+    #[inline]
+    fn idle(&mut self, until: Instant<C>) {
+        if self.waits {
+            let left = until.saturating_since(self.clock.now());
+            if left > WORTH_SLEEPING {
+                self.socket.wait(Some(left));
+            }
+        }
+    }
+
+    #[inline]
+    fn stop_asked(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl<C: Clock> Sends for HostPlatform<'_, C> {
+    const MOST: usize = 1;
+
+    #[inline]
+    fn slot(&mut self, _: usize, len: PayloadLen) -> &mut [u8] {
+        &mut self.outbox[..len.get()]
+    }
+
+    #[inline]
+    fn send(&mut self, _: usize, len: PayloadLen) -> Sent {
+        match self.socket.send(&self.outbox[..len.get()]) {
+            SocketSent::Accepted => Sent { accepted: 1, refused: 0 },
+            SocketSent::Full => Sent::default(),
+            SocketSent::Refused(_) => Sent { accepted: 0, refused: 1 },
+        }
+    }
+}
+
+impl<C: Clock> Receives for HostPlatform<'_, C> {
+    #[inline]
+    fn receive(&mut self, mut handle: impl FnMut(Instant<C>, &[u8])) -> usize {
+        match self.socket.receive(&mut self.inbox) {
+            Some(length) => {
+                let at = self.clock.now();
+                handle(at, &self.inbox[..length.min(INBOX)]);
+                1
+            }
+            None => 0,
+        }
+    }
+}
+
+impl Reflects for HostPlatform<'_, ReflectorClock> {
+    #[inline]
+    fn turn_around(
+        &mut self,
+        mut handle: impl FnMut(Instant<ReflectorClock>, Instant<ReflectorClock>, &mut [u8]) -> bool,
+    ) -> TurnedAround {
+        let received = if self.waits {
+            self.socket.receive_waiting(&mut self.inbox)
+        } else {
+            self.socket.receive(&mut self.inbox)
+        };
+        let Some(length) = received else { return TurnedAround::default() };
+        let arrival = self.clock.now();
+        let payload = &mut self.inbox[..length.min(INBOX)];
+        if !handle(arrival, self.clock.now(), payload) {
+            return TurnedAround { received: 1, answered: 0 };
+        }
+        for _ in 0..SEND_TRIES {
+            match self.socket.send(payload) {
+                SocketSent::Accepted => return TurnedAround { received: 1, answered: 1 },
+                SocketSent::Full => {}
+                SocketSent::Refused(_) => break,
+            }
+        }
+        TurnedAround { received: 1, answered: 0 }
+    }
+}
