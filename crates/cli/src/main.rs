@@ -1,1 +1,31 @@
-fn main() {}
+//! tickpong: a benchmark of the host network stack under a market-data workload.
+//!
+//! Owns: arguments, progress, exit codes.
+//! Does not own: anything else.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod demo;
+mod exit;
+mod output;
+mod ping;
+mod reflect;
+mod report;
+mod stop;
+
+use std::process::ExitCode;
+
+use arguments::{Command, parse};
+
+fn main() -> ExitCode {
+    let command = parse();
+    let done = match command {
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Reflect(arguments) => reflect::run(&arguments),
+        Command::Ping(arguments) => ping::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
+        Command::Completions { shell } => output::completions(shell),
+        Command::Man => output::man(),
+    };
+    exit::code(done)
+}

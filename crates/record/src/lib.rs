@@ -28,7 +28,7 @@ pub use hlog::{HlogWriter, read_histograms};
 pub use host::{FactValue, HOST_FORMAT, HostFacts};
 pub use intervals::IntervalRow;
 pub use metric::Metric;
-pub use plan::{Api, Pacing, Plan, PlanError, ScheduleKind};
+pub use plan::{Api, Pacing, Plan, PlanError, ScheduleKind, hex};
 pub use reflector::ReflectorReport;
 pub use run::{
     ClockFacts, Cpu, Ends, Fates, Identity, Ignored, Losses, Memory, Resources, Run, Sockets, Source, Summary,

@@ -1,7 +1,7 @@
 //! What is disclosed of this host, in the words of `record`.
 
 use std::fs::File;
-use std::io;
+use std::io::Read;
 
 use sha2::{Digest, Sha256};
 use tickpong_hostio::clock::{ClockCheck, HostClock};
@@ -38,9 +38,15 @@ pub(crate) fn disclose(role: Role, interface: Option<&str>) -> HostFacts {
 
 /// SHA-256 of the running program: two runs of one commit need not be of one build.
 fn binary_sha256() -> Option<String> {
-    let mut sha = Sha256::new();
-    io::copy(&mut File::open(facts::binary_path().ok()?).ok()?, &mut sha).ok()?;
-    Some(sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    let mut program = File::open(facts::binary_path().ok()?).ok()?;
+    let (mut sha, mut chunk) = (Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match program.read(&mut chunk).ok()? {
+            0 => break,
+            n => sha.update(&chunk[..n]),
+        }
+    }
+    Some(tickpong_record::hex(&sha.finalize()))
 }
 
 /// A clock at the end of a run.

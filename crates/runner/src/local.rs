@@ -101,5 +101,5 @@ fn last_words(child: &mut Child) -> String {
 fn random_key() -> Result<String, RunnerError> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| RunnerError::Random(error.to_string()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(tickpong_record::hex(&bytes))
 }

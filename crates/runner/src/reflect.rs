@@ -301,7 +301,6 @@ impl Service<'_> {
         socket: &UdpSocket,
         warnings: Warnings,
     ) -> Result<(), RunnerError> {
-        let _ = request.payload_bytes;
         let mut reflector = Reflector::new(token, request.deadline.saturating_mul(2));
         let (published, end) = (Published::default(), AtomicBool::new(false));
         let held = hold(&self.settings.hot, &warnings);
@@ -325,7 +324,7 @@ impl Service<'_> {
         drop(held);
         let totals = reflector.totals();
         let report = self.report(socket, &watched, totals, turns, used, warnings);
-        let sent = watched.how.clone().map_or_else(|| send_report(connection, &report), Err);
+        let sent = watched.how.map_or_else(|| send_report(connection, &report), Err);
         let how = sent.map_or_else(|error| describe(&error), |()| "finished".to_owned());
         let answered = totals.received.saturating_sub(totals.unanswered);
         self.finished.store(true, Ordering::Relaxed);

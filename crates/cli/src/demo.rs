@@ -1,0 +1,69 @@
+//! `tickpong demo`: two hosts on this machine.
+
+use std::path::Path;
+
+use tickpong_hostio::hosts::Hosts;
+use tickpong_hostio::thread::{allowed_cpus, default_cpus};
+use tickpong_runner::local::LocalHosts;
+use tickpong_runner::{HotCpus, Key, PingSettings, RunnerError};
+use tickpong_units::Nanos;
+
+use crate::arguments::DemoArguments;
+use crate::{output, ping, stop};
+
+const DURATION: Nanos = Nanos::from_secs(5);
+
+pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
+    let (plan, trace) = ping::plan(&arguments.plan, DURATION)?;
+    if let Some(target) = arguments.output.output.as_deref().filter(|target| Path::new(target).exists()) {
+        return Err(RunnerError::Record(tickpong_record::RecordError::Exists { path: target.to_owned() }).into());
+    }
+    // First of all, while this process has one thread: a process with several cannot move between hosts.
+    let local = LocalHosts::set_up(arguments.hosts)?;
+    let stop = stop::on_signals()?;
+    let kind = local.hosts.kind();
+    for refused in &local.refused {
+        output::advise(&format!("not {}: {}", refused.kind, refused.reason));
+    }
+    output::advise(&format!("two hosts: {}", describe(kind)));
+    for cost in kind.what_it_costs() {
+        output::advise(&format!("  {cost}"));
+    }
+    let allowed = allowed_cpus().map_err(|source| RunnerError::Cpus { source })?;
+    let hot = default_cpus(&allowed, 2);
+    if hot.is_shared() {
+        output::advise(
+            "both ends share one CPU: spinning, each waits for the other's time slice; --api udp-block does better",
+        );
+    }
+    let mut hot = hot.hot.into_iter();
+    let (reflector_cpu, cpu) = (arguments.reflector_cpu.or(hot.next()), arguments.cpu.or(hot.next()));
+    let mut reflect = vec!["--api".to_owned(), arguments.plan.api.to_string()];
+    reflect.extend(reflector_cpu.map(|cpu| format!("--cpu={}", cpu.get())));
+    reflect.extend(arguments.host.again());
+    let reflector = local.start_reflector(&reflect)?;
+    let settings = PingSettings {
+        host: reflector.address.clone(),
+        plan,
+        trace,
+        bind: Some(local.hosts.pinger_address()),
+        interface: None,
+        key: Key::from_text(reflector.key()).map_err(RunnerError::from)?,
+        cpus: HotCpus::One(cpu),
+        hot: arguments.host.hot(),
+        clock: arguments.host.clock(),
+        buffer_bytes: arguments.host.socket_buffer,
+        labels: arguments.output.labels(),
+        output: arguments.output.output.clone(),
+        observations: arguments.output.observations,
+    };
+    ping::play(&settings, arguments.output.format, &stop)
+}
+
+fn describe(kind: Hosts) -> &'static str {
+    match kind {
+        Hosts::Namespaces => "network namespaces of this machine, joined by a veth pair",
+        Hosts::UserNamespaces => "network namespaces inside a user namespace of this machine, joined by a veth pair",
+        Hosts::Loopback => "two addresses of this machine's loopback interface",
+    }
+}
