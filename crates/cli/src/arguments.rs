@@ -319,12 +319,12 @@ mod tests {
     #[test]
     fn help_is_as_reviewed() {
         let mut command = Arguments::command().term_width(100);
-        let mut help = command.render_long_help().to_string();
+        let mut pages = vec![command.render_long_help().to_string()];
         for name in ["demo", "reflect", "ping", "report"] {
             let sub = command.find_subcommand_mut(name).unwrap();
-            help += &format!("\n===== {name}\n{}", sub.render_long_help());
+            pages.push(format!("===== {name}\n{}", sub.render_long_help()));
         }
-        insta::assert_snapshot!(help);
+        insta::assert_snapshot!(pages.join("\n"));
     }
 
     #[test]

@@ -37,10 +37,6 @@ impl Connection {
         Ok(Self { stream, inbox: Vec::with_capacity(2_048), outbox: Vec::new(), taken: false })
     }
 
-    pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.stream.peer_addr()
-    }
-
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.stream.local_addr()
     }

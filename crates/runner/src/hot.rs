@@ -41,18 +41,14 @@ pub(crate) struct Held {
 }
 
 /// Asks for what the whole process gets. To be called once all large memory is taken, so that locking faults it in.
-pub(crate) fn hold(settings: &HotSettings, warnings: &Warnings) -> Held {
+pub(crate) fn hold(settings: HotSettings, warnings: &Warnings) -> Held {
     if settings.lock_memory
         && let Err(error) = thread::lock_memory()
     {
         warn(warnings, describe(&error));
     }
-    let dma_latency = settings.dma_latency.then(thread::hold_dma_latency).and_then(|held| {
-        held.map_err(|error| {
-            warn(warnings, format!("{}; idle CPUs may sleep, and waking them shows", describe(&error)))
-        })
-        .ok()
-    });
+    let refused = |error| warn(warnings, format!("{}; idle CPUs may sleep, and waking them shows", describe(&error)));
+    let dma_latency = settings.dma_latency.then(thread::hold_dma_latency).and_then(|held| held.map_err(refused).ok());
     if settings.fifo.is_some()
         && let Some(throttling) = thread::real_time_throttling()
     {

@@ -117,9 +117,8 @@ impl Key {
 
     /// The token of the session.
     pub(crate) fn token(&self, session: &Session) -> Token {
-        let mac: [u8; 32] = self.mac("tickpong session token", session).finalize().into_bytes().into();
-        let [a, b, c, d, e, f, g, h, ..] = mac;
-        Token::new([a, b, c, d, e, f, g, h])
+        let mac: Mac = self.mac("tickpong session token", session).finalize().into_bytes().into();
+        Token::new(*mac.first_chunk().unwrap_or_else(|| unreachable!("a MAC is longer")))
     }
 }
 

@@ -128,7 +128,7 @@ pub fn ping(
         .as_ref()
         .map(|target| RunWriter::create(target, Some(started_at), settings.observations))
         .transpose()?;
-    let held = hold(&settings.hot, &warnings);
+    let held = hold(settings.hot, &warnings);
     check_path(&opened, &clock, stop, &warnings)?;
     opened.connection.send("start the run", &Message::Start)?;
     let drops_before = opened.socket.drops();

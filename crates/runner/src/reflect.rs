@@ -115,7 +115,7 @@ pub fn reflect(
         visitors: AtomicUsize::new(0),
     };
     std::thread::scope(|scope| {
-        while !stop.load(Ordering::Relaxed) && !(settings.once && service.finished.load(Ordering::Relaxed)) {
+        while !(stop.load(Ordering::Relaxed) || settings.once && service.finished.load(Ordering::Relaxed)) {
             if service.visitors.load(Ordering::Relaxed) >= MOST_VISITORS {
                 sleep(LOOK);
                 continue;
@@ -158,7 +158,6 @@ struct Service<'a> {
 /// What a pinger asked for.
 struct Request {
     data: SocketAddr,
-    payload_bytes: u16,
     planned: Nanos,
     deadline: Nanos,
     interval: Nanos,
@@ -191,22 +190,18 @@ impl Service<'_> {
         let mac = self.settings.key.prove(Role::Reflector, &session);
         connection.send("prove the key", &Message::Authenticated { mac })?;
         let doing = "open a session";
-        let Message::Open { data, payload_bytes, planned_ns, deadline_ns, interval_ns } =
-            connection.expect(doing, PATIENCE)?
+        let Message::Open { data, planned_ns, deadline_ns, interval_ns, .. } = connection.expect(doing, PATIENCE)?
         else {
             return Err(RunnerError::OutOfTurn { doing });
         };
         let ns = Nanos::new;
-        let request = Request {
-            data,
-            payload_bytes,
-            planned: ns(planned_ns),
-            deadline: ns(deadline_ns),
-            interval: ns(interval_ns),
-        };
+        let request = Request { data, planned: ns(planned_ns), deadline: ns(deadline_ns), interval: ns(interval_ns) };
         self.tell_end(request.planned);
         match self.open(connection, peer, &request) {
-            Ok((socket, warnings)) => self.serve(connection, peer, token, &request, &socket, warnings),
+            Ok((socket, warnings)) => {
+                self.serve(connection, peer, token, &request, &socket, warnings);
+                Ok(())
+            }
             Err(error) => {
                 let reason = describe(&error);
                 connection.send(doing, &Message::Refused { reason: &reason })?;
@@ -300,10 +295,10 @@ impl Service<'_> {
         request: &Request,
         socket: &UdpSocket,
         warnings: Warnings,
-    ) -> Result<(), RunnerError> {
+    ) {
         let mut reflector = Reflector::new(token, request.deadline.saturating_mul(2));
         let (published, end) = (Published::default(), AtomicBool::new(false));
-        let held = hold(&self.settings.hot, &warnings);
+        let held = hold(self.settings.hot, &warnings);
         let (tell, told) = mpsc::channel();
         let (watched, turns, used) = std::thread::scope(|scope| {
             let hot = Builder::new().name("tickpong reflector".to_owned()).stack_size(STACK);
@@ -329,7 +324,6 @@ impl Service<'_> {
         let answered = totals.received.saturating_sub(totals.unanswered);
         self.finished.store(true, Ordering::Relaxed);
         (self.event)(ReflectEvent::Closed { peer, received: totals.received, answered, how });
-        Ok(())
     }
 
     /// Watches over a session until the pinger finishes it, is gone, or says nothing for too long.
@@ -353,7 +347,7 @@ impl Service<'_> {
                 && now.saturating_sub(start) >= request.interval.saturating_mul(pulses + 1).get()
             {
                 pulses = Nanos::new(now - start).whole(request.interval);
-                let pulse = self.pulse(pulses - 1, socket, &watched, published, tid);
+                let pulse = pulse(pulses - 1, socket, &watched, published, tid);
                 if let Err(error) = connection.send("tell the pinger how it goes", &Message::Pulse(pulse)) {
                     watched.how = Some(error);
                     return watched;
@@ -380,25 +374,6 @@ impl Service<'_> {
                     return watched;
                 }
             }
-        }
-    }
-
-    fn pulse(
-        &self,
-        interval: u64,
-        socket: &UdpSocket,
-        watched: &Watched,
-        published: &Published,
-        tid: Option<Tid>,
-    ) -> Pulse {
-        let (received, unanswered) = published.read();
-        Pulse {
-            interval,
-            received,
-            answered: received.saturating_sub(unanswered),
-            socket_drops: watched.drops(socket).unwrap_or_default(),
-            cpu_ns: tid.and_then(|tid| thread_cpu(tid).ok()).map_or(0, Nanos::get),
-            resident_bytes: process_memory().unwrap_or_default().resident_bytes,
         }
     }
 
@@ -466,4 +441,17 @@ fn send_report(connection: &mut Connection, report: &ReflectorReport) -> Result<
     let doing = "send the report";
     let json = serde_json::to_vec(report).map_err(|error| RunnerError::Control { doing, source: error.into() })?;
     connection.send(doing, &Message::Report { json: &json })
+}
+
+/// How a session stands at the end of interval `interval`.
+fn pulse(interval: u64, socket: &UdpSocket, watched: &Watched, published: &Published, tid: Option<Tid>) -> Pulse {
+    let (received, unanswered) = published.read();
+    Pulse {
+        interval,
+        received,
+        answered: received.saturating_sub(unanswered),
+        socket_drops: watched.drops(socket).unwrap_or_default(),
+        cpu_ns: tid.and_then(|tid| thread_cpu(tid).ok()).map_or(0, Nanos::get),
+        resident_bytes: process_memory().unwrap_or_default().resident_bytes,
+    }
 }
