@@ -23,7 +23,8 @@ pub(crate) struct Arguments {
     command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 a valid run; 2 usage or data error; 5 the run was invalid, or could not be made; 130 interrupted, what was measured is written; 101 is a bug.";
+const EXIT_CODES: &str = "Exit codes: 0 a valid run; 2 usage or data error; \
+    5 the run was invalid, or could not be made; 130 interrupted, what was measured is written; 101 is a bug.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

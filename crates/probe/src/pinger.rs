@@ -22,6 +22,8 @@ where
     XR: Exchange<ReceiveInterval>,
     O: Observe,
 {
+    // Also when this thread panics: the receiving one must not wait for ever for a word that never comes.
+    let _done = TellDone(handover);
     transmitter.prepare(platform);
     let mut turns = Turns::default();
     loop {
@@ -128,8 +130,16 @@ where
     }
     handover.sent.store(transmitter.sent(), Ordering::Relaxed);
     handover.drain_end.store(transmitter.drain_end().to_wire(), Ordering::Relaxed);
-    handover.done.store(true, Ordering::Release);
     turns
+}
+
+/// Tells the receiving thread, when dropped, that nothing more will be sent.
+struct TellDone<'a>(&'a Handover);
+
+impl Drop for TellDone<'_> {
+    fn drop(&mut self) {
+        self.0.done.store(true, Ordering::Release);
+    }
 }
 
 /// The receiving half of a run on two threads. Ends when everything sent is answered, or may no longer be.

@@ -51,7 +51,8 @@ pub enum RunnerError {
     #[error("{doing}: the other end answered out of turn")]
     OutOfTurn { doing: &'static str },
     #[error(
-        "talk to the reflector: it speaks control protocol {oldest} to {newest} (tickpong {theirs}), this pinger {our_oldest} to {our_newest} (tickpong {ours}); install the same version of tickpong on both hosts"
+        "talk to the reflector: it speaks control protocol {oldest} to {newest} (tickpong {theirs}), \
+         this pinger {our_oldest} to {our_newest} (tickpong {ours}); install the same version of tickpong on both hosts"
     )]
     Incompatible { oldest: u16, newest: u16, theirs: String, our_oldest: u16, our_newest: u16, ours: &'static str },
     #[error("use the reflector at {address}: busy with another session, {seconds_left} s left")]

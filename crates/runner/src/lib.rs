@@ -5,6 +5,7 @@
 //! Does not own: what is in a data datagram, the loop, statistics, printing.
 #![forbid(unsafe_code)]
 
+mod assemble;
 mod collect;
 mod connection;
 mod error;
@@ -18,6 +19,7 @@ mod platform;
 mod reflect;
 mod resolve;
 mod rings;
+mod serve;
 mod session;
 mod watch;
 

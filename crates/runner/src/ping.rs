@@ -4,30 +4,27 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 
-use tickpong_analyse::{Analysis, Disturbances, ReflectorSaw, Seen, invalid_because};
-use tickpong_hostio::clock::{ClockCheck, ClockChoice, HostClock, wall_time};
+use tickpong_hostio::clock::{ClockChoice, HostClock, wall_time};
 use tickpong_hostio::facts::interface_of;
 use tickpong_hostio::socket::{SocketSetup, UdpSocket, udp_counters};
 use tickpong_hostio::thread::Cpu;
 use tickpong_probe::probe_path;
-use tickpong_record::{
-    Api, Ends, Identity, Ignored, Metric, Plan, RUN_FORMAT, RecordError, ReflectorReport, Run, RunWriter, Source, Trace,
-};
+use tickpong_record::{Api, Metric, Plan, RecordError, ReflectorReport, Run, RunWriter, Trace};
 use tickpong_stats::Histogram;
 use tickpong_units::{Nanos, PingerClock};
 use tickpong_wire::Token;
 use tickpong_wire::control::Message;
 
+use crate::assemble::Parts;
 use crate::connection::Connection;
 use crate::handshake::{PATIENCE, greet, refusal};
 use crate::hot::{HotSettings, Warnings, hold, place, warn};
 use crate::key::{Key, Role};
 use crate::platform::HostPlatform;
 use crate::resolve::{announce, connect, data_address, resolve};
-use crate::session::{Played, play};
-use crate::{Progress, RunnerError, VERSION, host};
+use crate::session::{Stage, play};
+use crate::{Progress, RunnerError, host};
 
 /// How long the clock is calibrated before a run.
 const CALIBRATION: Nanos = Nanos::from_millis(100);
@@ -134,7 +131,7 @@ pub fn ping(
     let drops_before = opened.socket.drops();
     let udp_before = udp_counters();
     let played = play(
-        &mut crate::session::Stage {
+        &mut Stage {
             plan: &opened.plan,
             trace: settings.trace.as_ref(),
             token: opened.token,
@@ -142,7 +139,6 @@ pub fn ping(
             clock: &clock,
             connection: &mut opened.connection,
             cpus: &opened.cpus,
-            two_threads: matches!(settings.cpus, HotCpus::Two { .. }),
             helpers: &opened.helpers,
             fifo: settings.hot.fifo,
             warnings: &warnings,
@@ -203,7 +199,7 @@ fn open(settings: &PingSettings, warnings: &Warnings) -> Result<Opened, RunnerEr
     }
     setup.interface.clone_from(&settings.interface);
     setup.buffer_bytes = settings.buffer_bytes;
-    setup.busy_poll_us = (plan.api_pinger == Api::UdpBusyPoll).then_some(crate::reflect::BUSY_POLL_US);
+    setup.busy_poll_us = (plan.api_pinger == Api::UdpBusyPoll).then_some(crate::serve::BUSY_POLL_US);
     let mut socket = UdpSocket::open(&setup)?;
     for warning in socket.warnings() {
         warn(warnings, format!("socket option {}: {}", warning.option, warning.source));
@@ -280,117 +276,4 @@ fn fetch_report(connection: &mut Connection, lost: &mut Option<String>) -> Optio
     };
     *lost = Some(problem);
     None
-}
-
-/// What there is once a run is over.
-struct Parts<'a> {
-    settings: &'a PingSettings,
-    plan: Plan,
-    clock: &'a HostClock,
-    clock_check: ClockCheck,
-    started_at: SystemTime,
-    sockets: tickpong_record::Sockets,
-    report: Option<ReflectorReport>,
-    warnings: Warnings,
-    pinger: tickpong_record::HostFacts,
-    watched: crate::watch::Watched,
-}
-
-impl Parts<'_> {
-    /// Puts the run together, and moves its directory into place.
-    fn finish(self, played: Played) -> Finished {
-        let Played { sent, received, collected, turns, threads, overflowed, elapsed, observations, .. } = played;
-        let seen = Seen {
-            pinger_socket_drops: self.sockets.drops.unwrap_or_default(),
-            reflector: self.report.as_ref().map(|report| ReflectorSaw {
-                received: report.received,
-                unanswered: report.unanswered,
-                socket_drops: report.sockets.drops.unwrap_or_default(),
-            }),
-        };
-        let outcome = Analysis::finish(collected.analysis, &sent, &received, &seen);
-        let disturbances = Disturbances {
-            interrupted_after: self.watched.interrupted.then_some(elapsed),
-            reflector_lost: self.watched.lost.clone(),
-            clamped: outcome.clamped,
-            overflowed,
-            clocks: self.clock_complaints(),
-        };
-        let because = invalid_because(&self.plan, &sent, &disturbances);
-        let reflector = self.report.as_ref();
-        let mut warnings = self.warnings.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        warnings.extend(reflector.iter().flat_map(|report| &report.warnings).map(|said| format!("reflector: {said}")));
-        let pinger_cpu = host::cpu(threads, sent.sent, turns.busy_share());
-        let run = Run {
-            format: RUN_FORMAT,
-            source: Source::Hardware,
-            engine: "probe".to_owned(),
-            seed: self.plan.seed,
-            valid: because.is_empty(),
-            invalid_because: because,
-            interrupted: self.watched.interrupted || self.watched.lost.is_some(),
-            warnings,
-            labels: self.settings.labels.clone(),
-            identity: Identity {
-                started_at: Some(humantime::format_rfc3339_millis(self.started_at).to_string()),
-                plan_hash: self.plan.hash(),
-                tickpong_version: VERSION.to_owned(),
-                binary_sha256: self.pinger.binary_sha256.clone(),
-                boot_id: Ends {
-                    pinger: self.pinger.boot_id.clone(),
-                    reflector: reflector.and_then(|r| r.host.boot_id.clone()),
-                },
-                host_hash: Ends { pinger: Some(self.pinger.hash()), reflector: reflector.map(|r| r.host.hash()) },
-                ..Identity::default()
-            },
-            fates: outcome.fates,
-            fates_after_warm_up: outcome.fates_after_warm_up,
-            losses: outcome.losses,
-            ignored: Ignored {
-                malformed: received.malformed,
-                foreign: received.foreign,
-                corrupt: received.corrupt,
-                stale: received.stale,
-                reflector_malformed: reflector.map(|r| r.malformed),
-                reflector_foreign: reflector.map(|r| r.foreign),
-                reflector_duplicate: reflector.map(|r| r.duplicate),
-            },
-            achieved_rate_hz: outcome.achieved_rate_hz,
-            answered_rate_hz: outcome.answered_rate_hz,
-            fall_behinds: outcome.fall_behinds,
-            whole: outcome.whole,
-            after_warm_up: outcome.after_warm_up,
-            memory: Ends { pinger: Some(host::memory(&pinger_cpu.threads)), reflector: reflector.map(|r| r.memory) },
-            cpu: Ends { pinger: Some(pinger_cpu), reflector: reflector.map(|r| r.cpu.clone()) },
-            clock: host::clock_facts(self.clock, &self.clock_check),
-            reflector_clock: reflector.map(|r| r.clock.clone()),
-            sockets: tickpong_record::Sockets {
-                reflector: reflector.map(|r| Box::new(r.sockets.clone())),
-                ..self.sockets
-            },
-            plan: self.plan,
-        };
-        let failed = collected.failed.or(observations.err());
-        let not_written = match (failed, collected.writer) {
-            (Some(error), _) => Some(error),
-            (None, Some(writer)) => writer.finish(&run, &self.pinger, reflector.map(|r| &r.host)).err(),
-            (None, None) => None,
-        };
-        Finished { run, histograms: outcome.histograms, not_written }
-    }
-
-    fn clock_complaints(&self) -> Vec<String> {
-        let mut complaints = Vec::new();
-        if !self.clock_check.is_trustworthy() {
-            let (drift, limit) = (self.clock_check.drift_ppm, self.clock_check.limit_ppm);
-            complaints.push(format!(
-                "the pinger's ran {drift:+.1} ppm from the kernel's raw clock; {limit:.0} are tolerated"
-            ));
-        }
-        if let Some(report) = self.report.as_ref().filter(|report| !report.clock_trustworthy) {
-            complaints
-                .push(format!("the reflector's ran {:+.1} ppm from its kernel's raw clock", report.clock.drift_ppm));
-        }
-        complaints
-    }
 }

@@ -3,42 +3,29 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
 use tickpong_hostio::clock::{ClockChoice, HostClock, monotonic_ns, sleep};
-use tickpong_hostio::facts::interface_of;
-use tickpong_hostio::socket::{MulticastGroup, SocketSetup, UdpCounters, UdpSocket, udp_counters};
-use tickpong_hostio::thread::{Cpu, Tid};
-use tickpong_hostio::usage::{process_memory, thread_cpu};
-use tickpong_probe::{Published, Reflector, ReflectorTotals, reflect as play};
-use tickpong_record::capture::Turns;
-use tickpong_record::{Api, ReflectorReport, ThreadCpu};
-use tickpong_units::{Nanos, ReflectorClock};
-use tickpong_wire::Token;
-use tickpong_wire::control::{Message, Pulse};
+use tickpong_hostio::thread::Cpu;
+use tickpong_record::Api;
+use tickpong_units::Nanos;
+use tickpong_wire::control::Message;
 
-use crate::connection::{Connection, Incoming};
+use crate::RunnerError;
+use crate::connection::Connection;
 use crate::handshake::{Greeted, PATIENCE, hear};
-use crate::hot::{HotSettings, HotThread, Warnings, become_helper, describe, hold, place, warn};
+use crate::hot::{HotSettings, become_helper, describe, place};
 use crate::key::{Key, Role};
-use crate::platform::HostPlatform;
-use crate::resolve::{announce, data_address};
-use crate::{RunnerError, host};
+use crate::serve::Request;
 
-/// How long a receive call may poll the device's queue, by `udp-busy-poll`.
-pub(crate) const BUSY_POLL_US: u32 = 50;
-/// A session whose pinger says nothing for so long is dead.
-const SILENCE: Nanos = Nanos::from_secs(5);
 /// How often the listener looks for pingers and for a wish to stop.
 const LOOK: Nanos = Nanos::from_millis(20);
-/// How often a waiting hot thread looks whether it is to stop.
-const HOT_LOOK: Nanos = Nanos::from_millis(50);
 /// Pingers that are being heard out at once; more wait in the kernel's queue.
 const MOST_VISITORS: usize = 16;
 const CALIBRATION: Nanos = Nanos::from_millis(100);
-const STACK: usize = 256 << 10;
+/// Threads of ours need no more; with locked memory, all of it is resident.
+pub(crate) const STACK: usize = 256 << 10;
 
 /// What a reflector is asked to do.
 #[derive(Clone, Debug)]
@@ -142,25 +129,18 @@ pub fn reflect(
     Ok(())
 }
 
-struct Service<'a> {
-    settings: &'a ReflectSettings,
-    clock: HostClock,
-    cpu: Option<Cpu>,
-    event: &'a (dyn Fn(ReflectEvent) + Sync),
-    stop: &'a AtomicBool,
+/// What serves pingers, shared by all their threads.
+pub(crate) struct Service<'a> {
+    pub(crate) settings: &'a ReflectSettings,
+    pub(crate) clock: HostClock,
+    pub(crate) cpu: Option<Cpu>,
+    pub(crate) event: &'a (dyn Fn(ReflectEvent) + Sync),
+    pub(crate) stop: &'a AtomicBool,
     /// Whether a session has been served.
-    finished: AtomicBool,
+    pub(crate) finished: AtomicBool,
     /// Until when the present session lasts by its plan, by the monotonic clock; zero until it has told.
     busy_until: Mutex<Option<u64>>,
     visitors: AtomicUsize,
-}
-
-/// What a pinger asked for.
-struct Request {
-    data: SocketAddr,
-    planned: Nanos,
-    deadline: Nanos,
-    interval: Nanos,
 }
 
 impl Service<'_> {
@@ -231,185 +211,6 @@ impl Service<'_> {
         let mut busy = self.busy_until.lock().unwrap_or_else(PoisonError::into_inner);
         *busy = Some(monotonic_ns().saturating_add(planned.get()));
     }
-
-    /// Makes the data socket of a session, which hears and answers the pinger's address alone.
-    fn open(
-        &self,
-        connection: &mut Connection,
-        peer: SocketAddr,
-        request: &Request,
-    ) -> Result<(UdpSocket, Warnings), RunnerError> {
-        let settings = self.settings;
-        let pinger = data_address(request.data, peer);
-        if !settings.key.is_some() && pinger.ip() != peer.ip() {
-            // Without a key anybody may ask; the TCP connection alone has proven where they are.
-            let reason =
-                format!("without a key, data goes only to the address that asks for it, not to {}", pinger.ip());
-            return Err(RunnerError::Refused { address: peer, reason });
-        }
-        if request.interval < Nanos::from_millis(1) || request.deadline > Nanos::from_secs(3_600) {
-            return Err(RunnerError::Refused { address: peer, reason: "its plan makes no sense".to_owned() });
-        }
-        let local =
-            connection.local_addr().map_err(|source| RunnerError::Control { doing: "open a session", source })?;
-        let mut bind = settings.data.unwrap_or(SocketAddr::new(local.ip(), 0));
-        if let (SocketAddr::V6(bind), SocketAddr::V6(local)) = (&mut bind, local)
-            && bind.ip().is_unicast_link_local()
-            && bind.scope_id() == 0
-        {
-            bind.set_scope_id(local.scope_id());
-        }
-        let mut setup = SocketSetup::new(bind);
-        setup.interface.clone_from(&settings.interface);
-        setup.buffer_bytes = settings.buffer_bytes;
-        setup.busy_poll_us = (settings.api == Api::UdpBusyPoll).then_some(BUSY_POLL_US);
-        setup.receive_timeout = Some(HOT_LOOK);
-        if let Some(group) = settings.join {
-            setup.bind.set_ip(group);
-            let interface = settings.interface.clone().or_else(|| interface_of(local.ip()).ok().flatten());
-            setup.join = Some(MulticastGroup { group, interface: interface.unwrap_or_default() });
-        }
-        let socket = UdpSocket::open(&setup)?;
-        socket.connect(pinger)?;
-        let warnings = Warnings::default();
-        for warning in socket.warnings() {
-            warn(&warnings, format!("socket option {}: {}", warning.option, warning.source));
-        }
-        let ours = match settings.join {
-            Some(group) => SocketAddr::new(group, socket.local_addr()?.port()),
-            None => announce(socket.local_addr()?, local),
-        };
-        let api = settings.api.to_string();
-        connection
-            .send("open a session", &Message::Opened { data: ours, multicast: settings.join.is_some(), api: &api })?;
-        (self.event)(ReflectEvent::Opened { peer, data: pinger });
-        Ok((socket, warnings))
-    }
-
-    /// Serves one session to its end.
-    fn serve(
-        &self,
-        connection: &mut Connection,
-        peer: SocketAddr,
-        token: Token,
-        request: &Request,
-        socket: &UdpSocket,
-        warnings: Warnings,
-    ) {
-        let mut reflector = Reflector::new(token, request.deadline.saturating_mul(2));
-        let (published, end) = (Published::default(), AtomicBool::new(false));
-        let held = hold(self.settings.hot, &warnings);
-        let (tell, told) = mpsc::channel();
-        let (watched, turns, used) = std::thread::scope(|scope| {
-            let hot = Builder::new().name("tickpong reflector".to_owned()).stack_size(STACK);
-            let (clock, end, published, warnings) = (&self.clock, &end, &published, &warnings);
-            let reflector = &mut reflector;
-            let hot = hot.spawn_scoped(scope, move || {
-                let mut platform = HostPlatform::<ReflectorClock>::new(socket, clock, self.settings.api, end);
-                let thread = HotThread { name: "reflector", cpu: self.cpu, fifo: self.settings.hot.fifo };
-                thread.run(warnings, &tell, || play(&mut platform, reflector, published))
-            });
-            let hot = hot.expect("the system gives a thread");
-            let tid = told.recv().ok();
-            let watched = self.watch(connection, request, socket, published, tid);
-            end.store(true, Ordering::Relaxed);
-            let (turns, used) = hot.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (watched, turns, used)
-        });
-        drop(held);
-        let totals = reflector.totals();
-        let report = self.report(socket, &watched, totals, turns, used, warnings);
-        let sent = watched.how.map_or_else(|| send_report(connection, &report), Err);
-        let how = sent.map_or_else(|error| describe(&error), |()| "finished".to_owned());
-        let answered = totals.received.saturating_sub(totals.unanswered);
-        self.finished.store(true, Ordering::Relaxed);
-        (self.event)(ReflectEvent::Closed { peer, received: totals.received, answered, how });
-    }
-
-    /// Watches over a session until the pinger finishes it, is gone, or says nothing for too long.
-    fn watch(
-        &self,
-        connection: &mut Connection,
-        request: &Request,
-        socket: &UdpSocket,
-        published: &Published,
-        tid: Option<Tid>,
-    ) -> Watched {
-        let mut watched = Watched { drops_before: socket.drops(), udp_before: udp_counters(), how: None };
-        let (mut last_heard, mut start, mut pulses) = (monotonic_ns(), None, 0);
-        loop {
-            let now = monotonic_ns();
-            if self.stop.load(Ordering::Relaxed) {
-                watched.how = Some(RunnerError::Interrupted);
-                return watched;
-            }
-            if let Some(start) = start
-                && now.saturating_sub(start) >= request.interval.saturating_mul(pulses + 1).get()
-            {
-                pulses = Nanos::new(now - start).whole(request.interval);
-                let pulse = pulse(pulses - 1, socket, &watched, published, tid);
-                if let Err(error) = connection.send("tell the pinger how it goes", &Message::Pulse(pulse)) {
-                    watched.how = Some(error);
-                    return watched;
-                }
-            }
-            match connection.poll("hear the pinger", LOOK) {
-                Ok(Incoming::Nothing) if now - last_heard > SILENCE.get() => {
-                    watched.how = Some(RunnerError::Silent { doing: "hear the pinger", seconds: 5 });
-                    return watched;
-                }
-                Ok(Incoming::Nothing) => {}
-                Ok(Incoming::Message(Message::Alive)) => last_heard = now,
-                Ok(Incoming::Message(Message::Start)) => {
-                    (last_heard, start) = (now, Some(now));
-                    (watched.drops_before, watched.udp_before) = (socket.drops(), udp_counters());
-                }
-                Ok(Incoming::Message(Message::Finish)) => return watched,
-                Ok(Incoming::Message(_)) => {
-                    watched.how = Some(RunnerError::OutOfTurn { doing: "hear the pinger" });
-                    return watched;
-                }
-                Err(error) => {
-                    watched.how = Some(error);
-                    return watched;
-                }
-            }
-        }
-    }
-
-    fn report(
-        &self,
-        socket: &UdpSocket,
-        watched: &Watched,
-        totals: ReflectorTotals,
-        turns: Turns,
-        used: ThreadCpu,
-        warnings: Warnings,
-    ) -> ReflectorReport {
-        let check = self.clock.check();
-        let local = socket.local_addr().map(|address| address.ip());
-        let interface = self.settings.interface.clone().or_else(|| interface_of(local.ok()?).ok().flatten());
-        let cpu = host::cpu(vec![used], totals.received, turns.busy_share());
-        ReflectorReport {
-            api: self.settings.api,
-            received: totals.received,
-            duplicate: totals.duplicate,
-            unanswered: totals.unanswered,
-            malformed: totals.malformed,
-            foreign: totals.foreign,
-            memory: host::memory(&cpu.threads),
-            cpu,
-            clock: host::clock_facts(&self.clock, &check),
-            clock_trustworthy: check.is_trustworthy(),
-            sockets: host::socket_facts(
-                socket,
-                watched.drops(socket),
-                host::udp_difference(watched.udp_before, udp_counters()),
-            ),
-            host: host::disclose(Role::Reflector, interface.as_deref()),
-            warnings: warnings.into_inner().unwrap_or_else(PoisonError::into_inner),
-        }
-    }
 }
 
 /// The one session's place; given up when dropped, whatever happened in between.
@@ -420,38 +221,5 @@ struct Place<'a> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         *self.busy_until.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
-
-/// What watching over a session came to.
-struct Watched {
-    drops_before: Option<u32>,
-    udp_before: Option<UdpCounters>,
-    /// Why the pinger is not there to take the report; `None` when it finished.
-    how: Option<RunnerError>,
-}
-
-impl Watched {
-    fn drops(&self, socket: &UdpSocket) -> Option<u64> {
-        Some(u64::from(socket.drops()?.wrapping_sub(self.drops_before?)))
-    }
-}
-
-fn send_report(connection: &mut Connection, report: &ReflectorReport) -> Result<(), RunnerError> {
-    let doing = "send the report";
-    let json = serde_json::to_vec(report).map_err(|error| RunnerError::Control { doing, source: error.into() })?;
-    connection.send(doing, &Message::Report { json: &json })
-}
-
-/// How a session stands at the end of interval `interval`.
-fn pulse(interval: u64, socket: &UdpSocket, watched: &Watched, published: &Published, tid: Option<Tid>) -> Pulse {
-    let (received, unanswered) = published.read();
-    Pulse {
-        interval,
-        received,
-        answered: received.saturating_sub(unanswered),
-        socket_drops: watched.drops(socket).unwrap_or_default(),
-        cpu_ns: tid.and_then(|tid| thread_cpu(tid).ok()).map_or(0, Nanos::get),
-        resident_bytes: process_memory().unwrap_or_default().resident_bytes,
     }
 }

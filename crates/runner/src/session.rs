@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::{Builder, Scope};
 
-use rtrb::Consumer;
 use tickpong_hostio::clock::{HostClock, monotonic_ns};
 use tickpong_hostio::socket::UdpSocket;
 use tickpong_hostio::thread::Cpu;
 use tickpong_probe::{Handover, Receiver, Transmitter, ping, receive_only, send_only};
-use tickpong_record::capture::{Observation, ReceiveInterval, ReceiveTotals, SendInterval, SendTotals, Turns};
+use tickpong_record::capture::{ReceiveInterval, ReceiveTotals, SendInterval, SendTotals, Turns};
 use tickpong_record::{Plan, RecordError, Resources, RunWriter, ThreadCpu, Trace};
 use tickpong_units::{Nanos, PingerClock};
 use tickpong_wire::Token;
@@ -37,8 +36,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) socket: &'a UdpSocket,
     pub(crate) clock: &'a HostClock,
     pub(crate) connection: &'a mut Connection,
+    /// One for a thread that sends and receives; two for one each.
     pub(crate) cpus: &'a [Cpu],
-    pub(crate) two_threads: bool,
     pub(crate) helpers: &'a [Cpu],
     pub(crate) fifo: Option<u8>,
     pub(crate) warnings: &'a Warnings,
@@ -70,8 +69,8 @@ pub(crate) fn play(
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Played {
     let overflow = Overflow::default();
-    let (hand_sent, basket_sent) = rings(&overflow);
-    let (hand_received, basket_received) = rings(&overflow);
+    let (hand_sent, sent) = rings(&overflow);
+    let (hand_received, received) = rings(&overflow);
     let (raw, raw_ring) = match writer.as_mut().and_then(RunWriter::take_observations) {
         Some(file) => {
             let (raw, ring) = Raw::wanted(&overflow);
@@ -86,37 +85,26 @@ pub(crate) fn play(
 
     let (end, hot_done, all_done) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
     let noted: Mutex<BTreeMap<u64, Resources>> = Mutex::default();
-    let (plan, socket, clock, fifo, warnings) = (stage.plan, stage.socket, stage.clock, stage.fifo, stage.warnings);
-    let (cpus, helpers, two_threads) = (stage.cpus, stage.helpers, stage.two_threads);
-    let connection = &mut *stage.connection;
+    let (plan, clock, helpers) = (stage.plan, stage.clock, stage.helpers);
+    let (tell, told) = mpsc::channel();
+    let hot = Hot { plan, socket: stage.socket, clock, fifo: stage.fifo, warnings: stage.warnings, end: &end, tell };
+    let (cpus, connection) = (stage.cpus, &mut *stage.connection);
     std::thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
-        let hot = Hot { plan, socket, clock, fifo, warnings, end: &end, tell };
-        let players = if two_threads {
-            hot.two(scope, cpus, sending, receiving)
-        } else {
-            vec![hot.one(scope, cpus.first().copied(), sending, receiving)]
+        let players = match *cpus {
+            [tx, rx] => hot.two(scope, tx, rx, sending, receiving),
+            _ => vec![hot.one(scope, cpus.first().copied(), sending, receiving)],
         };
         let watching = spawn(scope, "watch", || {
             become_helper(helpers);
             watch(connection, stop, &end, &all_done, &noted)
         });
-        let tids = told.iter().take(players.len()).collect();
+        let hot = told.iter().take(players.len()).collect();
+        let collector = Collector { plan, sent, received, hot, start_ns, writer, reflector: &noted, progress };
         let collecting = spawn(scope, "collector", || {
             become_helper(helpers);
-            let collector = Collector {
-                plan,
-                sent: basket_sent,
-                received: basket_received,
-                hot: tids,
-                start_ns,
-                writer,
-                reflector: &noted,
-                progress,
-            };
             collector.run(&hot_done)
         });
-        let observing = raw_ring.map(|(ring, file): (Consumer<Observation>, _)| {
+        let observing = raw_ring.map(|(ring, file)| {
             spawn(scope, "observations", || {
                 become_helper(helpers);
                 write_observations(ring, file, &hot_done)
@@ -128,8 +116,7 @@ pub(crate) fn play(
         }
         let elapsed = clock.now::<PingerClock>().saturating_since(start);
         hot_done.store(true, Ordering::Release);
-        let collected = join(collecting);
-        let observations = observing.map_or(Ok(()), join);
+        let (collected, observations) = (join(collecting), observing.map_or(Ok(()), join));
         all_done.store(true, Ordering::Release);
         Played {
             sent: played.sent.unwrap_or_default(),
@@ -199,28 +186,28 @@ impl<'a> Hot<'a> {
     fn two<'scope>(
         self,
         scope: &'scope Scope<'scope, 'a>,
-        cpus: &[Cpu],
+        tx: Cpu,
+        rx: Cpu,
         mut sending: Sending,
         mut receiving: Receiving,
     ) -> Vec<Player<'scope>> {
         let handover = std::sync::Arc::new(Handover::new());
-        let (for_sender, tell) = (std::sync::Arc::clone(&handover), self.tell.clone());
-        let (tx, rx) = (cpus.first().copied(), cpus.get(1).copied());
+        let (for_tx, tell) = (std::sync::Arc::clone(&handover), self.tell.clone());
         let Self { plan, socket, clock, fifo, warnings, end, .. } = self;
-        let receiver = spawn(scope, "receiver", move || {
+        let receiving_thread = spawn(scope, "receiver", move || {
             let mut platform = HostPlatform::new(socket, clock, plan.api_pinger, end);
-            let thread = HotThread { name: "receiver", cpu: rx, fifo };
+            let thread = HotThread { name: "receiver", cpu: Some(rx), fifo };
             let (turns, used) =
                 thread.run(warnings, &self.tell, || receive_only(&mut platform, &mut receiving, &handover));
             Part { sent: None, received: Some(receiving.finish()), turns, threads: vec![used] }
         });
-        let sender = spawn(scope, "sender", move || {
+        let transmitting = spawn(scope, "sender", move || {
             let mut platform = HostPlatform::new(socket, clock, plan.api_pinger, end);
-            let thread = HotThread { name: "sender", cpu: tx, fifo };
-            let (turns, used) = thread.run(warnings, &tell, || send_only(&mut platform, &mut sending, &for_sender));
+            let thread = HotThread { name: "sender", cpu: Some(tx), fifo };
+            let (turns, used) = thread.run(warnings, &tell, || send_only(&mut platform, &mut sending, &for_tx));
             Part { sent: Some(sending.finish()), received: None, turns, threads: vec![used] }
         });
-        vec![sender, receiver]
+        vec![transmitting, receiving_thread]
     }
 }
 

@@ -66,7 +66,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_library_sees_the_same_counts_and_quantiles(values in prop::collection::vec(0_u64..1 << 41, 1..300), at in 0.001_f64..1.0) {
+        fn the_library_sees_the_same_counts_and_quantiles(
+            values in prop::collection::vec(0_u64..1 << 41, 1..300),
+            at in 0.001_f64..1.0,
+        ) {
             let mut ours = Histogram::new();
             for &ns in &values {
                 ours.record(Nanos::new(ns));

@@ -28,7 +28,7 @@ const LAYERS: &[Row] = &[
     Row("stats", Tier::L1, &["units"]),
     Row("hostio", Tier::L1, &["units"]),
     Row("record", Tier::L2, &["units", "stats"]),
-    Row("probe", Tier::L3, &["units", "wire", "stats", "record"]),
+    Row("probe", Tier::L3, &["units", "wire", "record"]),
     Row("analyse", Tier::L3, &["units", "stats", "record"]),
     Row("runner", Tier::L4, &["units", "wire", "stats", "hostio", "record", "probe", "analyse"]),
     Row("report", Tier::L4, &["units", "stats", "record"]),
