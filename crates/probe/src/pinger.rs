@@ -22,8 +22,6 @@ where
     XR: Exchange<ReceiveInterval>,
     O: Observe,
 {
-    // Also when this thread panics: the receiving one must not wait for ever for a word that never comes.
-    let _done = TellDone(handover);
     transmitter.prepare(platform);
     let mut turns = Turns::default();
     loop {
@@ -111,6 +109,8 @@ where
     P: Sends<Clock = PingerClock>,
     X: Exchange<SendInterval>,
 {
+    // Also when this thread panics: the receiving one must not wait for ever for a word that never comes.
+    let _done = TellDone(handover);
     transmitter.prepare(platform);
     let mut turns = Turns::default();
     loop {
