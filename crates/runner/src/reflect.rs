@@ -19,8 +19,10 @@ use crate::hot::{HotSettings, become_helper, describe, place};
 use crate::key::{Key, Role};
 use crate::serve::Request;
 
-/// How often the listener looks for pingers and for a wish to stop.
+/// How often the listener looks for pingers and for a wish to stop …
 const LOOK: Nanos = Nanos::from_millis(20);
+/// … and while a session is on: seldom, because its turns may be in a hot thread's way.
+const LOOK_IN_SESSION: Nanos = Nanos::from_millis(200);
 /// Pingers that are being heard out at once; more wait in the kernel's queue.
 const MOST_VISITORS: usize = 16;
 const CALIBRATION: Nanos = Nanos::from_millis(100);
@@ -120,7 +122,9 @@ pub fn reflect(
                         service.visitors.fetch_sub(1, Ordering::Relaxed);
                     }
                 }
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => sleep(LOOK),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    sleep(if service.seconds_left().is_some() { LOOK_IN_SESSION } else { LOOK });
+                }
                 // A connection that ended before it was accepted, or too many open files: the next may fare better.
                 Err(_) => sleep(LOOK),
             }

@@ -30,8 +30,8 @@ use crate::{RunnerError, host};
 pub(crate) const BUSY_POLL_US: u32 = 50;
 /// A session whose pinger says nothing for so long is dead.
 const SILENCE: Nanos = Nanos::from_secs(5);
-/// How often the watch looks what is to be done.
-const LOOK: Nanos = Nanos::from_millis(20);
+/// How often the watch looks what is to be done, unless a pulse is due before: seldom, because its turns may be in a hot thread's way.
+const LOOK: Nanos = Nanos::from_millis(200);
 /// How often a waiting hot thread looks whether it is to stop.
 const HOT_LOOK: Nanos = Nanos::from_millis(50);
 /// A deadline beyond this, or an interval below, makes no sense.
@@ -168,7 +168,9 @@ impl Service<'_> {
                     return watched;
                 }
             }
-            match connection.poll("hear the pinger", LOOK) {
+            let next_pulse = start.map(|start| start + request.interval.saturating_mul(pulses + 1).get());
+            let patience = next_pulse.map_or(LOOK, |at| LOOK.min(Nanos::new(at.saturating_sub(now))));
+            match connection.poll("hear the pinger", patience) {
                 Ok(Incoming::Nothing) if now - last_heard > SILENCE.get() => {
                     watched.how = Some(RunnerError::Silent { doing: "hear the pinger", seconds: 5 });
                     return watched;

@@ -116,6 +116,7 @@ pub(crate) fn play(
         }
         let elapsed = clock.now::<PingerClock>().saturating_since(start);
         hot_done.store(true, Ordering::Release);
+        collecting.thread().unpark();
         let (collected, observations) = (join(collecting), observing.map_or(Ok(()), join));
         all_done.store(true, Ordering::Release);
         Played {

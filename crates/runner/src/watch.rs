@@ -14,8 +14,8 @@ use crate::hot::describe;
 
 /// How often the pinger says that it lives.
 const ALIVE: Nanos = Nanos::from_millis(500);
-/// How often the watch looks whether a person wants the run to end.
-const LOOK: Nanos = Nanos::from_millis(50);
+/// How often the watch looks whether a person wants the run to end: seldom, because its turns may be in a hot thread's way.
+const LOOK: Nanos = Nanos::from_millis(200);
 /// A reflector that says nothing for so long is lost. A host that stands still for some seconds is a result, not a loss.
 const SILENCE: Nanos = Nanos::from_secs(15);
 
