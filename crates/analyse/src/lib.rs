@@ -104,9 +104,7 @@ impl Analysis {
         let start = interval.saturating_mul(sent.index);
         let length = interval.min(self.plan.length().saturating_sub(start));
         let summary = |measured: &Measured, denominator| summary(measured, denominator, interval);
-        let cpu = |now: Option<Resources>, before: Option<Resources>| {
-            Some(now?.cpu_ns.saturating_sub(before.map_or(0, |before| before.cpu_ns)))
-        };
+        let over = |now: Option<Resources>, before: Option<Resources>| Some(now?.since(&before.unwrap_or_default()));
         IntervalRow {
             interval: sent.index,
             start_ns: start.get(),
@@ -125,10 +123,10 @@ impl Analysis {
             rtt: summary(&received.rtt, fates.answered),
             send_lateness: summary(&sent.lateness, sent.lateness.histogram.count()),
             fall_behinds: sent.fall_behinds,
-            pinger_cpu_ns: cpu(used.pinger, self.used_before.pinger),
-            reflector_cpu_ns: cpu(used.reflector, self.used_before.reflector),
-            pinger_resident_bytes: used.pinger.map(|used| used.resident_bytes),
-            reflector_resident_bytes: used.reflector.map(|used| used.resident_bytes),
+            used: Ends {
+                pinger: over(used.pinger, self.used_before.pinger),
+                reflector: over(used.reflector, self.used_before.reflector),
+            },
         }
     }
 

@@ -72,7 +72,7 @@ impl RunWriter {
             File::create_new(&path).map(BufWriter::new).map_err(RecordError::io("create", path))
         };
         let mut intervals = open(file::INTERVALS)?;
-        writeln!(intervals, "{}", IntervalRow::HEADER)
+        writeln!(intervals, "{}", IntervalRow::header())
             .map_err(RecordError::io("write", partial.join(file::INTERVALS)))?;
         let histograms = open(file::HISTOGRAMS)?;
         let hlog =

@@ -1,6 +1,6 @@
 //! `intervals.csv`: one row an interval.
 
-use crate::{Figure, Summary};
+use crate::{Ends, Figure, Resources, Summary};
 
 /// The figures of one interval of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,22 +39,21 @@ pub struct IntervalRow {
     pub send_lateness: Option<Summary>,
     /// Sends that went out when the next message was already due.
     pub fall_behinds: u64,
-    /// CPU time of the pinger's hot threads in this interval.
-    pub pinger_cpu_ns: Option<u64>,
-    /// CPU time of the reflector's hot thread in its interval of the same number.
-    pub reflector_cpu_ns: Option<u64>,
-    /// Resident memory of the pinger.
-    pub pinger_resident_bytes: Option<u64>,
-    /// Resident memory of the reflector.
-    pub reflector_resident_bytes: Option<u64>,
+    /// What both ends used in this interval; the reflector's is that of its interval of the same number.
+    pub used: Ends<Resources>,
 }
 
 impl IntervalRow {
-    /// The names of the columns.
-    pub const HEADER: &str = "interval,start_ns,length_ns,warm_up,scheduled,sent,answered,lost,late,unsent,duplicate,reordered,\
+    const OWN_COLUMNS: &str = "interval,start_ns,length_ns,warm_up,scheduled,sent,answered,lost,late,unsent,duplicate,reordered,\
         achieved_rate_hz,supply_to_receive_mean_ns,supply_to_receive_p50_ns,supply_to_receive_p99_ns,supply_to_receive_p999_ns,\
         supply_to_receive_max_ns,rtt_mean_ns,rtt_p50_ns,rtt_p99_ns,rtt_p999_ns,rtt_max_ns,send_lateness_p50_ns,send_lateness_p99_ns,\
-        send_lateness_max_ns,fall_behinds,pinger_cpu_ns,reflector_cpu_ns,pinger_resident_bytes,reflector_resident_bytes";
+        send_lateness_max_ns,fall_behinds";
+
+    /// The names of the columns.
+    pub fn header() -> String {
+        let of = |end: &'static str| Resources::COLUMNS.map(|column| format!(",{end}_{column}")).concat();
+        format!("{}{}{}", Self::OWN_COLUMNS, of("pinger"), of("reflector"))
+    }
 
     /// The row, without its end of line. What is not known stays empty; an infinite quantile is `inf`.
     pub fn to_csv(&self) -> String {
@@ -91,10 +90,11 @@ impl IntervalRow {
         field(figure(lateness.map(|s| s.p99)));
         field(number(lateness.and_then(|s| s.max)));
         field(self.fall_behinds.to_string());
-        for known in
-            [self.pinger_cpu_ns, self.reflector_cpu_ns, self.pinger_resident_bytes, self.reflector_resident_bytes]
-        {
-            field(number(known));
+        for used in [self.used.pinger, self.used.reflector] {
+            let fields = used.map_or([None; 9], |used| used.fields().map(Some));
+            for known in fields {
+                field(number(known));
+            }
         }
         row
     }
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn every_row_has_a_field_a_column() {
-        let columns = IntervalRow::HEADER.split(',').count();
+        let columns = IntervalRow::header().split(',').count();
         assert_eq!(IntervalRow::default().to_csv().split(',').count(), columns);
     }
 

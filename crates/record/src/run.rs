@@ -353,8 +353,66 @@ pub struct UdpCounters {
 pub struct Resources {
     /// CPU time of its hot threads since the start of the run.
     pub cpu_ns: u64,
-    /// Resident memory.
+    /// Of that in user mode; the kernel counts it in ticks.
+    pub user_ns: u64,
+    /// Of that in the kernel; in ticks, too.
+    pub system_ns: u64,
+    /// Times the hot threads gave up the CPU.
+    pub voluntary_switches: u64,
+    /// Times the CPU was taken from them.
+    pub involuntary_switches: u64,
+    /// Page faults of the hot threads, served from memory.
+    pub minor_faults: u64,
+    /// The same, served from disk.
+    pub major_faults: u64,
+    /// Resident memory of the process.
     pub resident_bytes: u64,
+    /// The most there was.
+    pub peak_bytes: u64,
+}
+
+impl Resources {
+    /// The columns of an interval's row, in order.
+    pub(crate) const COLUMNS: [&str; 9] = [
+        "cpu_ns",
+        "user_ns",
+        "system_ns",
+        "voluntary_switches",
+        "involuntary_switches",
+        "minor_faults",
+        "major_faults",
+        "resident_bytes",
+        "peak_bytes",
+    ];
+
+    pub(crate) const fn fields(&self) -> [u64; 9] {
+        [
+            self.cpu_ns,
+            self.user_ns,
+            self.system_ns,
+            self.voluntary_switches,
+            self.involuntary_switches,
+            self.minor_faults,
+            self.major_faults,
+            self.resident_bytes,
+            self.peak_bytes,
+        ]
+    }
+
+    /// What was used since `before`; memory is what it is.
+    #[must_use]
+    pub const fn since(&self, before: &Self) -> Self {
+        Self {
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            user_ns: self.user_ns.saturating_sub(before.user_ns),
+            system_ns: self.system_ns.saturating_sub(before.system_ns),
+            voluntary_switches: self.voluntary_switches.saturating_sub(before.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_sub(before.involuntary_switches),
+            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
+            major_faults: self.major_faults.saturating_sub(before.major_faults),
+            ..*self
+        }
+    }
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use rtrb::Consumer;
 use tickpong_analyse::Analysis;
 use tickpong_hostio::clock::{monotonic_ns, sleep};
 use tickpong_hostio::thread::Tid;
-use tickpong_hostio::usage::{process_memory, thread_cpu};
 use tickpong_record::capture::{Observation, ReceiveInterval, SendInterval};
 use tickpong_record::observations::ObservationWriter;
 use tickpong_record::{Ends, Figure, IntervalRow, Metric, Plan, RecordError, Resources, RunWriter};
 use tickpong_units::Nanos;
 
+use crate::host;
 use crate::rings::Basket;
 
 /// The longest the collector sleeps. Where there are no more CPUs than hot threads, each of its turns is in somebody's way.
@@ -69,7 +69,7 @@ impl Collector<'_> {
             let elapsed = Nanos::new(monotonic_ns().saturating_sub(self.start_ns));
             if elapsed >= self.plan.interval_ns.saturating_mul(boundary + 1) || last_look {
                 boundary = elapsed.whole(self.plan.interval_ns).max(boundary + 1);
-                pinger.insert(boundary - 1, self.used());
+                pinger.insert(boundary - 1, host::used(&self.hot));
             }
             sent.extend(std::iter::from_fn(|| self.sent.take()));
             received.extend(std::iter::from_fn(|| self.received.take()));
@@ -94,13 +94,6 @@ impl Collector<'_> {
             let next_boundary = self.plan.interval_ns.saturating_mul(boundary + 1).saturating_sub(elapsed);
             // Parked, not asleep: who sets `done` wakes us.
             std::thread::park_timeout(next_boundary.min(NAP).max(Nanos::from_millis(1)).into());
-        }
-    }
-
-    fn used(&self) -> Resources {
-        Resources {
-            cpu_ns: self.hot.iter().filter_map(|&tid| thread_cpu(tid).ok()).map(Nanos::get).sum(),
-            resident_bytes: process_memory().unwrap_or_default().resident_bytes,
         }
     }
 

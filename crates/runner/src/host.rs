@@ -7,8 +7,12 @@ use sha2::{Digest, Sha256};
 use tickpong_hostio::clock::{ClockCheck, HostClock};
 use tickpong_hostio::facts::{self, FactValue as Fact};
 use tickpong_hostio::socket::{BufferGrant, UdpCounters as Counters, UdpSocket};
-use tickpong_hostio::usage::process_memory;
-use tickpong_record::{ClockFacts, FactValue, HOST_FORMAT, HostFacts, Memory, Sockets, ThreadCpu, UdpCounters};
+use tickpong_hostio::thread::Tid;
+use tickpong_hostio::usage::{process_memory, thread_cpu, thread_usage_of};
+use tickpong_record::{
+    ClockFacts, FactValue, HOST_FORMAT, HostFacts, Memory, Resources, Sockets, ThreadCpu, UdpCounters,
+};
+use tickpong_units::Nanos;
 
 use crate::VERSION;
 use crate::key::Role;
@@ -55,7 +59,7 @@ pub(crate) fn clock_facts(clock: &HostClock, check: &ClockCheck) -> ClockFacts {
     ClockFacts {
         kind: facts.kind.name().to_owned(),
         frequency_hz: facts.frequency_hz,
-        resolution_ns: facts.resolution.map_or(0, tickpong_units::Nanos::get),
+        resolution_ns: facts.resolution.map_or(0, Nanos::get),
         read_cost_ns: facts.read_cost_ns,
         drift_ppm: check.drift_ppm,
         counter_refused: facts.refused.as_ref().map(ToString::to_string),
@@ -102,6 +106,23 @@ pub(crate) fn memory(threads: &[ThreadCpu]) -> Memory {
         minor_faults: threads.iter().map(|thread| thread.minor_faults).sum(),
         major_faults: threads.iter().map(|thread| thread.major_faults).sum(),
     }
+}
+
+/// What this process and its hot threads have used so far.
+pub(crate) fn used(hot: &[Tid]) -> Resources {
+    let mut used = Resources::default();
+    for &tid in hot {
+        let thread = thread_usage_of(tid).unwrap_or_default();
+        used.cpu_ns += thread_cpu(tid).map_or(0, Nanos::get);
+        used.user_ns += thread.user.get();
+        used.system_ns += thread.system.get();
+        used.voluntary_switches += thread.voluntary_switches;
+        used.involuntary_switches += thread.involuntary_switches;
+        used.minor_faults += thread.minor_faults;
+        used.major_faults += thread.major_faults;
+    }
+    let memory = process_memory().unwrap_or_default();
+    Resources { resident_bytes: memory.resident_bytes, peak_bytes: memory.peak_bytes, ..used }
 }
 
 /// The hot threads of one end together.

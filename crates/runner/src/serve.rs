@@ -10,7 +10,6 @@ use tickpong_hostio::clock::monotonic_ns;
 use tickpong_hostio::facts::interface_of;
 use tickpong_hostio::socket::{MulticastGroup, SocketSetup, UdpCounters, UdpSocket, udp_counters};
 use tickpong_hostio::thread::Tid;
-use tickpong_hostio::usage::{process_memory, thread_cpu};
 use tickpong_probe::{Published, Reflector, ReflectorTotals, reflect as play};
 use tickpong_record::capture::Turns;
 use tickpong_record::{Api, ReflectorReport, ThreadCpu};
@@ -252,12 +251,20 @@ fn send_report(connection: &mut Connection, report: &ReflectorReport) -> Result<
 /// How a session stands at the end of interval `interval`.
 fn pulse(interval: u64, socket: &UdpSocket, watched: &Watched, published: &Published, tid: Option<Tid>) -> Pulse {
     let (received, unanswered) = published.read();
+    let used = host::used(tid.as_slice());
     Pulse {
         interval,
         received,
         answered: received.saturating_sub(unanswered),
         socket_drops: watched.drops(socket).unwrap_or_default(),
-        cpu_ns: tid.and_then(|tid| thread_cpu(tid).ok()).map_or(0, Nanos::get),
-        resident_bytes: process_memory().unwrap_or_default().resident_bytes,
+        cpu_ns: used.cpu_ns,
+        user_ns: used.user_ns,
+        system_ns: used.system_ns,
+        voluntary_switches: used.voluntary_switches,
+        involuntary_switches: used.involuntary_switches,
+        minor_faults: used.minor_faults,
+        major_faults: used.major_faults,
+        resident_bytes: used.resident_bytes,
+        peak_bytes: used.peak_bytes,
     }
 }

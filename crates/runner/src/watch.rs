@@ -54,7 +54,17 @@ pub(crate) fn watch(
         match heard {
             Ok(Incoming::Message(Message::Pulse(pulse))) => {
                 last_heard = now;
-                let used = Resources { cpu_ns: pulse.cpu_ns, resident_bytes: pulse.resident_bytes };
+                let used = Resources {
+                    cpu_ns: pulse.cpu_ns,
+                    user_ns: pulse.user_ns,
+                    system_ns: pulse.system_ns,
+                    voluntary_switches: pulse.voluntary_switches,
+                    involuntary_switches: pulse.involuntary_switches,
+                    minor_faults: pulse.minor_faults,
+                    major_faults: pulse.major_faults,
+                    resident_bytes: pulse.resident_bytes,
+                    peak_bytes: pulse.peak_bytes,
+                };
                 let mut noted = reflector.lock().unwrap_or_else(PoisonError::into_inner);
                 noted.insert(pulse.interval, used);
             }

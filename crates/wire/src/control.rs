@@ -149,8 +149,61 @@ pub struct Pulse {
     pub socket_drops: u64,
     /// CPU time of its hot thread.
     pub cpu_ns: u64,
-    /// Resident memory.
+    /// Of that in user mode.
+    pub user_ns: u64,
+    /// Of that in the kernel.
+    pub system_ns: u64,
+    /// Times the hot thread gave up the CPU.
+    pub voluntary_switches: u64,
+    /// Times the CPU was taken from it.
+    pub involuntary_switches: u64,
+    /// Its page faults served from memory.
+    pub minor_faults: u64,
+    /// Its page faults served from disk.
+    pub major_faults: u64,
+    /// Resident memory of its process.
     pub resident_bytes: u64,
+    /// The most there was.
+    pub peak_bytes: u64,
+}
+
+impl Pulse {
+    /// All fields, in the order in which they travel.
+    const fn fields(&self) -> [u64; 13] {
+        [
+            self.interval,
+            self.received,
+            self.answered,
+            self.socket_drops,
+            self.cpu_ns,
+            self.user_ns,
+            self.system_ns,
+            self.voluntary_switches,
+            self.involuntary_switches,
+            self.minor_faults,
+            self.major_faults,
+            self.resident_bytes,
+            self.peak_bytes,
+        ]
+    }
+
+    fn parse(reader: &mut Reader<'_>) -> Result<Self, BadMessage> {
+        Ok(Self {
+            interval: reader.u64()?,
+            received: reader.u64()?,
+            answered: reader.u64()?,
+            socket_drops: reader.u64()?,
+            cpu_ns: reader.u64()?,
+            user_ns: reader.u64()?,
+            system_ns: reader.u64()?,
+            voluntary_switches: reader.u64()?,
+            involuntary_switches: reader.u64()?,
+            minor_faults: reader.u64()?,
+            major_faults: reader.u64()?,
+            resident_bytes: reader.u64()?,
+            peak_bytes: reader.u64()?,
+        })
+    }
 }
 
 /// Why bytes are not a message.
@@ -282,9 +335,8 @@ impl<'a> Message<'a> {
             }
             Self::Start => Ok(kind::START),
             Self::Alive => Ok(kind::ALIVE),
-            Self::Pulse(Pulse { interval, received, answered, socket_drops, cpu_ns, resident_bytes }) => {
-                let fields = [interval, received, answered, socket_drops, cpu_ns, resident_bytes];
-                fields.iter().try_for_each(|field| writer.put(&field.to_le_bytes()))?;
+            Self::Pulse(pulse) => {
+                pulse.fields().iter().try_for_each(|field| writer.put(&field.to_le_bytes()))?;
                 Ok(kind::PULSE)
             }
             Self::Finish => Ok(kind::FINISH),
@@ -329,14 +381,7 @@ impl<'a> Message<'a> {
             }
             kind::START => Self::Start,
             kind::ALIVE => Self::Alive,
-            kind::PULSE => Self::Pulse(Pulse {
-                interval: reader.u64()?,
-                received: reader.u64()?,
-                answered: reader.u64()?,
-                socket_drops: reader.u64()?,
-                cpu_ns: reader.u64()?,
-                resident_bytes: reader.u64()?,
-            }),
+            kind::PULSE => Self::Pulse(Pulse::parse(reader)?),
             kind::FINISH => Self::Finish,
             kind::REPORT => Self::Report { json: std::mem::take(&mut reader.0) },
             kind::REFUSED => Self::Refused { reason: reader.text()? },
@@ -404,7 +449,9 @@ mod tests {
                 answered: 3,
                 socket_drops: 4,
                 cpu_ns: 5,
-                resident_bytes: 6,
+                user_ns: 6,
+                peak_bytes: 7,
+                ..Pulse::default()
             }),
             Message::Finish,
             Message::Report { json: b"{}" },
