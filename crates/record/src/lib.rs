@@ -16,6 +16,7 @@ mod metric;
 pub mod observations;
 mod plan;
 mod reflector;
+mod resources;
 mod run;
 mod serial;
 mod trace;
@@ -30,8 +31,6 @@ pub use intervals::IntervalRow;
 pub use metric::Metric;
 pub use plan::{Api, Pacing, Plan, PlanError, ScheduleKind, hex};
 pub use reflector::ReflectorReport;
-pub use run::{
-    ClockFacts, Cpu, Ends, Fates, Identity, Ignored, Losses, Memory, Resources, Run, Sockets, Source, Summary,
-    ThreadCpu, UdpCounters, Window,
-};
+pub use resources::{Cpu, Memory, Resources, ThreadCpu};
+pub use run::{ClockFacts, Ends, Fates, Identity, Ignored, Losses, Run, Sockets, Source, Summary, UdpCounters, Window};
 pub use trace::{Trace, TraceError, TraceStep};

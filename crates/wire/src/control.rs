@@ -21,11 +21,15 @@
 //! `Hello`, `Busy`, `Incompatible` and `Refused` keep their layout in every version, so that any two versions can at least tell each other
 //! why they cannot talk.
 
+mod pulse;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use thiserror::Error;
 
 use crate::cursor::{Reader, Writer};
+
+pub use pulse::Pulse;
 
 /// The version of the control protocol that this program speaks.
 pub const PROTOCOL: u16 = 1;
@@ -134,76 +138,6 @@ pub enum Message<'a> {
         /// For a person.
         reason: &'a str,
     },
-}
-
-/// What a reflector has seen since the start, at the end of one of its intervals.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Pulse {
-    /// How many whole intervals have passed since the start.
-    pub interval: u64,
-    /// Pings of the session, each once.
-    pub received: u64,
-    /// Pongs that the kernel took.
-    pub answered: u64,
-    /// Datagrams that its socket dropped because its buffer was full.
-    pub socket_drops: u64,
-    /// CPU time of its hot thread.
-    pub cpu_ns: u64,
-    /// Of that in user mode.
-    pub user_ns: u64,
-    /// Of that in the kernel.
-    pub system_ns: u64,
-    /// Times the hot thread gave up the CPU.
-    pub voluntary_switches: u64,
-    /// Times the CPU was taken from it.
-    pub involuntary_switches: u64,
-    /// Its page faults served from memory.
-    pub minor_faults: u64,
-    /// Its page faults served from disk.
-    pub major_faults: u64,
-    /// Resident memory of its process.
-    pub resident_bytes: u64,
-    /// The most there was.
-    pub peak_bytes: u64,
-}
-
-impl Pulse {
-    /// All fields, in the order in which they travel.
-    const fn fields(&self) -> [u64; 13] {
-        [
-            self.interval,
-            self.received,
-            self.answered,
-            self.socket_drops,
-            self.cpu_ns,
-            self.user_ns,
-            self.system_ns,
-            self.voluntary_switches,
-            self.involuntary_switches,
-            self.minor_faults,
-            self.major_faults,
-            self.resident_bytes,
-            self.peak_bytes,
-        ]
-    }
-
-    fn parse(reader: &mut Reader<'_>) -> Result<Self, BadMessage> {
-        Ok(Self {
-            interval: reader.u64()?,
-            received: reader.u64()?,
-            answered: reader.u64()?,
-            socket_drops: reader.u64()?,
-            cpu_ns: reader.u64()?,
-            user_ns: reader.u64()?,
-            system_ns: reader.u64()?,
-            voluntary_switches: reader.u64()?,
-            involuntary_switches: reader.u64()?,
-            minor_faults: reader.u64()?,
-            major_faults: reader.u64()?,
-            resident_bytes: reader.u64()?,
-            peak_bytes: reader.u64()?,
-        })
-    }
 }
 
 /// Why bytes are not a message.

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -285,8 +284,8 @@ impl NamedHosts {
         // The kind of a datagram stands in its sixth byte, behind eight of UDP's header.
         let matching = format!("meta l4proto udp @th,104,8 {kind} numgen inc mod {of} 0");
         let chain = format!("type filter hook {hook} priority 0; {matching} counter name lost drop;");
-        self.nft(side, &format!("add table inet {hook}; add counter inet {hook} lost; table inet {hook} {{ chain c {{ {chain} }} }}"))
-            .unwrap();
+        let rules = format!("table inet {hook} {{ counter lost {{ }}; chain drops {{ {chain} }}; }}");
+        self.nft(side, &rules).unwrap();
     }
 
     /// How many datagrams the rules of a hook have dropped, by the kernel's own count.
@@ -297,13 +296,8 @@ impl NamedHosts {
     }
 
     fn nft(&self, side: Side, rules: &str) -> Result<String, String> {
-        let mut nft = self.command(side, "nft");
-        let mut nft = nft.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = nft.spawn().map_err(|error| error.to_string())?;
-        child.stdin.take().unwrap().write_all(rules.as_bytes()).unwrap();
-        nft = nft.stdin(Stdio::null());
-        let _ = nft;
-        said(child.wait_with_output().unwrap())
+        let output = self.command(side, "nft").arg(rules).output().map_err(|error| error.to_string())?;
+        said(output).map_err(|refused| format!("nft: {refused}"))
     }
 }
 

@@ -1,0 +1,285 @@
+//! The protocol spoken by hand: what an honest end never says, and a dishonest or broken one might.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit, Mac as _};
+use serde_json::Value;
+use sha2::Sha256;
+use tickpong_record::{Api, ClockFacts, Cpu, HOST_FORMAT, HostFacts, Memory, ReflectorReport, Sockets};
+use tickpong_units::{Instant, Seq};
+use tickpong_wire::control::{FRAME_HEADER_LEN, FrameHeader, Mac, Message, Nonce, OLDEST_PROTOCOL, PROTOCOL};
+use tickpong_wire::{Datagram, HEADER_LEN, Kind, Token, datagram};
+
+/// What both ends share, where they share something.
+pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const PINGER_PROVES: &str = "tickpong pinger proves";
+pub(crate) const REFLECTOR_PROVES: &str = "tickpong reflector proves";
+const TOKEN: &str = "tickpong session token";
+/// Longer than any honest answer takes, and than the reflector keeps a silent session.
+const PATIENCE: Duration = Duration::from_secs(12);
+/// How long an answer that must not come is waited for.
+const NO_ANSWER: Duration = Duration::from_millis(300);
+
+/// A control connection.
+pub(crate) struct Line {
+    pub(crate) stream: TcpStream,
+    frame: Vec<u8>,
+}
+
+impl Line {
+    pub(crate) fn connect(reflector: SocketAddr) -> Self {
+        Self::new(TcpStream::connect(reflector).unwrap())
+    }
+
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { stream, frame: Vec::new() }
+    }
+
+    pub(crate) fn say(&mut self, message: &Message<'_>) {
+        self.stream.write_all(&frame(message)).unwrap();
+    }
+
+    pub(crate) fn hear(&mut self) -> io::Result<Message<'_>> {
+        let mut front = [0; FRAME_HEADER_LEN];
+        self.stream.read_exact(&mut front)?;
+        let header = FrameHeader::parse(&front).map_err(io::Error::other)?;
+        self.frame.resize(header.body_len, 0);
+        self.stream.read_exact(&mut self.frame)?;
+        Message::parse(header, &self.frame).map_err(io::Error::other)
+    }
+
+    /// Introduces itself; the other end's nonce.
+    pub(crate) fn greet(&mut self, nonce: Nonce) -> Nonce {
+        self.say(&Message::Hello { newest: PROTOCOL, oldest: OLDEST_PROTOCOL, nonce, version: "by hand" });
+        match self.hear().unwrap() {
+            Message::Welcome { nonce, .. } => nonce,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Nothing more comes: the other end has closed.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        match self.stream.read(&mut [0; 64]) {
+            Ok(read) => read == 0,
+            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+/// The bytes of a message.
+pub(crate) fn frame(message: &Message<'_>) -> Vec<u8> {
+    let mut frame = vec![0; 1 << 16];
+    let length = message.emit(&mut frame).unwrap();
+    frame.truncate(length);
+    frame
+}
+
+/// What proves or derives something of a session.
+pub(crate) fn mac(key: &str, purpose: &str, pinger: Nonce, reflector: Nonce) -> Mac {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).unwrap();
+    mac.update(purpose.as_bytes());
+    mac.update(&PROTOCOL.to_le_bytes());
+    mac.update(&pinger);
+    mac.update(&reflector);
+    mac.finalize().into_bytes().into()
+}
+
+fn token(key: &str, pinger: Nonce, reflector: Nonce) -> Token {
+    Token::new(*mac(key, TOKEN, pinger, reflector).first_chunk().unwrap())
+}
+
+/// What a pinger by hand asks for.
+pub(crate) fn open_message(data: SocketAddr) -> Message<'static> {
+    Message::Open {
+        data,
+        payload_bytes: 264,
+        planned_ns: 2_000_000_000,
+        deadline_ns: 1_000_000_000,
+        interval_ns: 100_000_000,
+    }
+}
+
+/// A session that a pinger by hand has opened.
+pub(crate) struct Session {
+    pub(crate) line: Line,
+    pub(crate) token: Token,
+    pub(crate) socket: UdpSocket,
+    pub(crate) data: SocketAddr,
+}
+
+impl Session {
+    /// With an empty key where there is none.
+    pub(crate) fn open(reflector: SocketAddr, key: &str) -> Self {
+        let (mut line, token) = trusted(reflector, key);
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        line.say(&open_message(SocketAddr::new([0, 0, 0, 0].into(), socket.local_addr().unwrap().port())));
+        let data = match line.hear().unwrap() {
+            Message::Opened { data, multicast: false, .. } => SocketAddr::new(reflector.ip(), data.port()),
+            other => panic!("{other:?}"),
+        };
+        socket.connect(data).unwrap();
+        line.say(&Message::Start);
+        Self { line, token, socket, data }
+    }
+
+    pub(crate) fn ping(&self, seq: u64, bytes: usize) -> Vec<u8> {
+        payload(Kind::Ping, self.token, seq, bytes)
+    }
+
+    /// What comes back for this.
+    pub(crate) fn exchange(&self, payload: &[u8]) -> Option<Vec<u8>> {
+        self.socket.send(payload).unwrap();
+        answer_on(&self.socket)
+    }
+
+    /// Ends the session as an honest pinger does; the reflector's report.
+    pub(crate) fn finish(mut self) -> Value {
+        self.line.say(&Message::Finish);
+        loop {
+            match self.line.hear().unwrap() {
+                Message::Pulse(_) => {}
+                Message::Report { json } => return serde_json::from_slice(json).unwrap(),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// A connection whose ends trust each other, and the token of the session to be.
+pub(crate) fn trusted(reflector: SocketAddr, key: &str) -> (Line, Token) {
+    let mut line = Line::connect(reflector);
+    let pinger = [7; 16];
+    let theirs = line.greet(pinger);
+    line.say(&Message::Authenticate { mac: mac(key, PINGER_PROVES, pinger, theirs) });
+    let proof = mac(key, REFLECTOR_PROVES, pinger, theirs);
+    assert_eq!(line.hear().unwrap(), Message::Authenticated { mac: proof }, "the reflector proves itself too");
+    (line, token(key, pinger, theirs))
+}
+
+/// A datagram of the session.
+pub(crate) fn payload(kind: Kind, token: Token, seq: u64, bytes: usize) -> Vec<u8> {
+    let mut payload = vec![0; bytes];
+    datagram::fill(&mut payload, token);
+    let (intended, sent) = (Instant::from_clock(1), Instant::from_clock(2));
+    let (arrival, departure) = (Instant::from_clock(0), Instant::from_clock(0));
+    Datagram { kind, token, seq: Seq::new(seq), intended, sent, arrival, departure }.emit(&mut payload);
+    payload
+}
+
+/// What arrives, if anything does.
+pub(crate) fn answer_on(socket: &UdpSocket) -> Option<Vec<u8>> {
+    socket.set_read_timeout(Some(NO_ANSWER)).unwrap();
+    let mut answer = vec![0; 1 << 16];
+    let length = socket.recv(&mut answer).ok()?;
+    answer.truncate(length);
+    Some(answer)
+}
+
+/// A program that listens, and deals with the first that connects as the test wants.
+pub(crate) fn listener(deal: impl FnOnce(TcpStream) + Send + 'static) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    (address, std::thread::spawn(move || deal(listener.accept().unwrap().0)))
+}
+
+/// A reflector by hand, for one pinger: `answer` deals with each ping, and `report` is its last word.
+pub(crate) fn reflector(
+    mut answer: impl FnMut(&UdpSocket, Vec<u8>) + Send + 'static,
+    report: Vec<u8>,
+) -> (SocketAddr, JoinHandle<()>) {
+    listener(move |stream| {
+        let mut line = Line::new(stream);
+        let Message::Hello { nonce: pinger, .. } = line.hear().unwrap() else { panic!("no greeting") };
+        let ours = [9; 16];
+        line.say(&Message::Welcome { protocol: PROTOCOL, nonce: ours, keyed: false, version: "by hand" });
+        let proof = mac("", PINGER_PROVES, pinger, ours);
+        assert_eq!(line.hear().unwrap(), Message::Authenticate { mac: proof });
+        line.say(&Message::Authenticated { mac: mac("", REFLECTOR_PROVES, pinger, ours) });
+        let Message::Open { data, .. } = line.hear().unwrap() else { panic!("no plan") };
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        socket.connect((Ipv4Addr::LOCALHOST, data.port())).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        line.say(&Message::Opened { data: ([0, 0, 0, 0], port).into(), multicast: false, api: "udp-block" });
+        let done = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&done);
+        let answering = std::thread::spawn(move || {
+            while !until.load(Ordering::Relaxed) {
+                let Some(mut ping) = answer_on(&socket) else { continue };
+                let parsed = Datagram::parse(&ping).unwrap();
+                datagram::answer(&mut ping, Instant::from_clock(5), Instant::from_clock(6));
+                match parsed.kind {
+                    Kind::PathProbe => drop(socket.send(&ping)),
+                    _ => answer(&socket, ping),
+                }
+            }
+        });
+        while !matches!(line.hear().unwrap(), Message::Finish) {}
+        done.store(true, Ordering::Relaxed);
+        answering.join().unwrap();
+        line.say(&Message::Report { json: &report });
+    })
+}
+
+/// A report that a reflector might make.
+pub(crate) fn report(received: u64) -> ReflectorReport {
+    ReflectorReport {
+        api: Api::UdpBlock,
+        received,
+        duplicate: 0,
+        unanswered: 0,
+        malformed: 0,
+        foreign: 0,
+        cpu: Cpu::default(),
+        memory: Memory::default(),
+        clock: ClockFacts::default(),
+        clock_trustworthy: true,
+        sockets: Sockets::default(),
+        host: HostFacts {
+            format: HOST_FORMAT,
+            role: "reflector".to_owned(),
+            boot_id: None,
+            tickpong_version: "by hand".to_owned(),
+            binary_sha256: None,
+            facts: BTreeMap::new(),
+            absent: BTreeMap::new(),
+        },
+        warnings: Vec::new(),
+    }
+}
+
+/// Bytes without a pattern, the same every time.
+pub(crate) struct Noise(pub(crate) u64);
+
+impl Noise {
+    pub(crate) fn next(&mut self) -> u64 {
+        // Marsaglia's xorshift (2003).
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.next().to_le_bytes()[3]).collect()
+    }
+}
+
+/// The header alone is as short as a ping can be.
+pub(crate) const SHORTEST: usize = HEADER_LEN;
+
+/// Reads what comes until the other end closes; whether it does.
+pub(crate) fn drains(stream: &mut TcpStream) -> bool {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    match io::copy(stream, &mut io::sink()) {
+        Ok(_) => true,
+        Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+    }
+}

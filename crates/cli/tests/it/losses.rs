@@ -1,0 +1,188 @@
+//! Losses are planted where they can happen, and told apart to the last one. None stops a run.
+
+use nix::sys::signal::Signal;
+use tickpong_hostio::clock::sleep;
+use tickpong_record::{Losses, Run};
+use tickpong_units::Nanos;
+
+use crate::two_hosts::{Ended, Kind, NamedHosts, Planted, SHORT, Side};
+
+/// On the way out, before the reflector's socket.
+const PINGS_ARRIVING: Planted = Planted { side: Side::Reflector, hook: "input", kind: Kind::Ping, of: 100 };
+/// On the way back, before the pinger's.
+const PONGS_ARRIVING: Planted = Planted { side: Side::Pinger, hook: "input", kind: Kind::Pong, of: 90 };
+/// Refused by the reflector's kernel: it had the ping in hand.
+const PONGS_LEAVING: Planted = Planted { side: Side::Reflector, hook: "output", kind: Kind::Pong, of: 80 };
+/// Refused by the pinger's own kernel.
+const PINGS_LEAVING: Planted = Planted { side: Side::Pinger, hook: "output", kind: Kind::Ping, of: 70 };
+
+/// Plays at five thousand a second with the rules planted.
+fn play(hosts: &NamedHosts, planted: &[Planted], arguments: &[&str]) -> Ended {
+    planted.iter().for_each(|rule| hosts.plant(*rule));
+    let _reflector = hosts.reflect(&["--once"]);
+    hosts.ping(&[SHORT, &["--rate=5k"], arguments].concat()).end()
+}
+
+/// What the losses of a run must be, by the kernels' own counters.
+fn as_planted(hosts: &NamedHosts, planted: &[Planted]) -> Losses {
+    let dropped = |wanted: Planted| {
+        let is_wanted = |rule: &&Planted| (rule.side, rule.hook) == (wanted.side, wanted.hook);
+        let dropped = planted.iter().find(is_wanted).map_or(0, |rule| hosts.dropped(rule.side, rule.hook));
+        assert_eq!(dropped > 0, planted.iter().any(|rule| is_wanted(&rule)), "the rule had nothing to do");
+        dropped
+    };
+    let (outbound, inbound) = (dropped(PINGS_ARRIVING), dropped(PONGS_ARRIVING));
+    Losses {
+        pinger_socket: 0,
+        reflector_socket: 0,
+        reflector_unanswered: dropped(PONGS_LEAVING),
+        unexplained: outbound + inbound,
+        unexplained_outbound: Some(outbound),
+        unexplained_inbound: Some(inbound),
+        send_refused: dropped(PINGS_LEAVING),
+    }
+}
+
+fn check(planted: &[Planted], arguments: &[&str]) {
+    let Some(hosts) = NamedHosts::up() else { return };
+    let ended = play(&hosts, planted, arguments);
+    let run = ended.run();
+    assert_eq!(run.losses, as_planted(&hosts, planted), "{:?}\n{}", run.fates, ended.err);
+    assert_eq!(run.fates.duplicate + run.fates.reordered, 0, "{:?}", run.fates);
+}
+
+#[test]
+fn pings_lost_before_the_reflector_are_outbound() {
+    check(&[PINGS_ARRIVING], &[]);
+}
+
+#[test]
+fn pongs_lost_before_the_pinger_are_inbound() {
+    check(&[PONGS_ARRIVING], &[]);
+}
+
+#[test]
+fn pongs_that_the_reflectors_kernel_refuses_are_unanswered() {
+    check(&[PONGS_LEAVING], &[]);
+}
+
+#[test]
+fn pings_that_the_pingers_kernel_refuses_were_never_sent() {
+    let Some(hosts) = NamedHosts::up() else { return };
+    let ended = play(&hosts, &[PINGS_LEAVING], &[]);
+    let run = ended.run();
+    assert_eq!(run.losses, as_planted(&hosts, &[PINGS_LEAVING]), "{:?}", run.fates);
+    assert_eq!((run.fates.lost, ended.code), (0, 5), "{:?}", run.fates);
+    assert!(run.invalid_because.iter().any(|why| why.starts_with("send-refused: ")), "{:?}", run.invalid_because);
+}
+
+const EVERYWHERE: &[Planted] = &[PINGS_ARRIVING, PONGS_ARRIVING, PONGS_LEAVING, PINGS_LEAVING];
+
+#[test]
+fn losses_everywhere_at_once_are_told_apart() {
+    check(EVERYWHERE, &[]);
+}
+
+#[test]
+fn losses_are_told_apart_by_two_threads_and_by_waiting_ones() {
+    check(EVERYWHERE, &["--tx-cpu=0", "--rx-cpu=0", "--api=udp-block"]);
+}
+
+#[test]
+fn losses_are_told_apart_in_a_closed_loop_and_do_not_stop_it() {
+    let Some(hosts) = NamedHosts::up() else { return };
+    EVERYWHERE.iter().for_each(|rule| hosts.plant(*rule));
+    let _reflector = hosts.reflect(&["--once"]);
+    let ended = hosts.ping(&[SHORT, &["--closed", "--deadline=50ms"]].concat()).end();
+    let run = ended.run();
+    assert_eq!(run.losses, as_planted(&hosts, EVERYWHERE), "{:?}", run.fates);
+    // Each loss costs a deadline: twenty a second, and some hundred answers for each.
+    assert!(run.fates.lost >= 10 && run.fates.answered >= 20 * run.fates.lost, "{:?}", run.fates);
+    assert!(ended.took < Nanos::from_secs(5), "{}", ended.took);
+}
+
+/// Nothing comes through at all once the run has begun: it ends on time all the same, and says so.
+fn check_blackout(arguments: &[&str]) {
+    let Some(hosts) = NamedHosts::up() else { return };
+    let all = Planted { of: 1, ..PINGS_ARRIVING };
+    let ended = play_without_rate(&hosts, all, arguments);
+    let run = ended.run();
+    assert_eq!((run.fates.answered, run.fates.late), (0, 0), "{:?}", run.fates);
+    assert_eq!(run.losses.unexplained_outbound, Some(hosts.dropped(all.side, all.hook)), "{:?}", run.losses);
+    assert!(ended.took < Nanos::from_secs(5), "{}", ended.took);
+    assert_eq!(run.whole.rtt_ns.map(|rtt| rtt.count).unwrap_or_default(), 0);
+}
+
+fn play_without_rate(hosts: &NamedHosts, planted: Planted, arguments: &[&str]) -> Ended {
+    hosts.plant(planted);
+    let _reflector = hosts.reflect(&["--once"]);
+    hosts.ping(&[SHORT, arguments].concat()).end()
+}
+
+#[test]
+fn a_path_that_goes_dark_stalls_no_open_loop() {
+    check_blackout(&["--rate=5k"]);
+}
+
+#[test]
+fn a_path_that_goes_dark_stalls_no_closed_loop() {
+    check_blackout(&["--closed"]);
+}
+
+/// As small as the kernel makes it: room for some three messages.
+const TINY: &str = "--socket-buffer=2304";
+
+fn play_with_a_tiny_buffer(
+    reflector: &[&str],
+    pinger: &[&str],
+    meanwhile: impl FnOnce(&dyn Fn(Side, Signal)),
+) -> Option<Run> {
+    let hosts = NamedHosts::up()?;
+    let reflector = hosts.reflect(reflector);
+    let pinger = hosts.ping(&[SHORT, &["--rate=2k", "--duration=1500ms"], pinger].concat());
+    reflector.await_line("opened a session");
+    // Past the path probes and the warm-up.
+    sleep(Nanos::from_millis(600));
+    meanwhile(&|side, signal| match side {
+        Side::Pinger => pinger.signal(signal),
+        Side::Reflector => reflector.signal(signal),
+    });
+    Some(pinger.end().run())
+}
+
+#[test]
+fn pings_that_find_the_reflectors_buffer_full_are_its_sockets() {
+    let stop_for_a_while = |signal: &dyn Fn(Side, Signal)| {
+        signal(Side::Reflector, Signal::SIGSTOP);
+        sleep(Nanos::from_millis(200));
+        signal(Side::Reflector, Signal::SIGCONT);
+    };
+    let Some(run) = play_with_a_tiny_buffer(&["--once", TINY], &[], stop_for_a_while) else { return };
+    let reflector = run.sockets.reflector.unwrap();
+    assert!(run.fates.lost >= 300, "{:?}", run.fates);
+    assert_eq!(reflector.drops, Some(run.fates.lost));
+    assert_eq!(reflector.host_udp.unwrap().receive_buffer_errors, run.fates.lost);
+    assert_eq!(run.losses, Losses { reflector_socket: run.fates.lost, ..nothing() });
+}
+
+#[test]
+fn pongs_that_find_the_pingers_buffer_full_are_its_sockets() {
+    let fill_while_nobody_takes = |signal: &dyn Fn(Side, Signal)| {
+        // Pings gather in the reflector's large buffer; then it answers them all into a buffer that nobody empties.
+        signal(Side::Reflector, Signal::SIGSTOP);
+        sleep(Nanos::from_millis(200));
+        signal(Side::Pinger, Signal::SIGSTOP);
+        signal(Side::Reflector, Signal::SIGCONT);
+        sleep(Nanos::from_millis(100));
+        signal(Side::Pinger, Signal::SIGCONT);
+    };
+    let Some(run) = play_with_a_tiny_buffer(&["--once"], &[TINY], fill_while_nobody_takes) else { return };
+    assert!(run.fates.lost >= 300, "{:?}", run.fates);
+    assert_eq!(run.sockets.drops, Some(run.fates.lost));
+    assert_eq!(run.sockets.host_udp.unwrap().receive_buffer_errors, run.fates.lost);
+    assert_eq!(run.losses, Losses { pinger_socket: run.fates.lost, ..nothing() });
+}
+
+fn nothing() -> Losses {
+    Losses { unexplained_outbound: Some(0), unexplained_inbound: Some(0), ..Losses::default() }
+}

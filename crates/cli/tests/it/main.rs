@@ -1,0 +1,9 @@
+//! The command as people and programs use it: real processes, sockets and files, on this host alone.
+#![expect(clippy::unwrap_used, reason = "a test; clippy.toml exempts only the test functions themselves")]
+
+mod bad_input;
+mod by_hand;
+mod run_directory;
+mod security;
+mod sessions;
+mod support;

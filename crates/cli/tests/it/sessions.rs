@@ -1,0 +1,305 @@
+//! Sessions between a pinger and a reflector on one host, from the command line to what is printed.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::Ipv6Addr;
+use std::net::TcpListener;
+
+use tempfile::tempdir;
+use tickpong_hostio::thread::allowed_cpus;
+use tickpong_record::observations;
+use tickpong_wire::control::{Message, PROTOCOL};
+
+use crate::by_hand::{self, KEY, Line};
+use crate::support::{
+    Reflector, Running, alone, assert_fates_add_up, key_file, number, ping, pinger, run, text, valid, valid_run,
+};
+
+/// What other programs may rely on.
+const KEYS: [&str; 20] = [
+    "/ format source engine seed valid invalid_because interrupted labels identity plan fates losses",
+    "/ achieved_rate_hz answered_rate_hz whole after_warm_up cpu memory clock sockets",
+    "/identity started_at testbed scenario occasion repetition plan_hash tickpong_version binary_sha256",
+    "/identity/boot_id pinger reflector",
+    "/identity/host_hash pinger reflector",
+    "/plan offered_rate_hz payload_bytes duration_ns warm_up_ns interval_ns deadline_ns pacing schedule",
+    "/plan api_pinger api_reflector",
+    "/fates scheduled answered lost late unsent duplicate reordered",
+    "/losses pinger_socket reflector_socket reflector_unanswered unexplained",
+    "/whole supply_to_receive_ns rtt_ns send_lateness_ns turnaround_ns",
+    "/after_warm_up supply_to_receive_ns rtt_ns send_lateness_ns turnaround_ns",
+    "/whole/supply_to_receive_ns count denominator min mean sd p50 p90 p99 p999 p9999 max max_at_interval thin",
+    "/after_warm_up/rtt_ns count denominator min mean sd p50 p90 p99 p999 p9999 max max_at_interval thin",
+    "/cpu/pinger user_ns system_ns ns_per_message busy_share voluntary_switches involuntary_switches",
+    "/cpu/reflector user_ns system_ns ns_per_message busy_share voluntary_switches involuntary_switches",
+    "/memory/pinger resident_bytes peak_bytes minor_faults major_faults",
+    "/memory/reflector resident_bytes peak_bytes minor_faults major_faults",
+    "/clock kind frequency_hz read_cost_ns drift_ppm",
+    "/sockets receive_buffer_asked receive_buffer_granted",
+    "/whole/turnaround_ns count denominator min mean sd p50 p90 p99 p999 p9999 max max_at_interval thin",
+];
+
+#[test]
+fn a_run_says_all_that_programs_rely_on() {
+    let _alone = alone();
+    let reflector = Reflector::start(&[]);
+    let run = valid_run(&reflector.host(), &["--label", "nic=none", "--label", "note=a=b"]);
+    for keys in KEYS {
+        let mut words = keys.split(' ');
+        let at = words.next().unwrap().trim_end_matches('/');
+        for key in words {
+            assert!(run.pointer(&format!("{at}/{key}")).is_some(), "{at}/{key} is missing in {run:#}");
+        }
+    }
+    assert_fates_add_up(&run);
+    assert_eq!(number(&run, "/fates/scheduled"), 800);
+    assert_eq!(number(&run, "/fates_after_warm_up/scheduled"), 600);
+    assert_eq!(number(&run, "/whole/supply_to_receive_ns/denominator"), 800);
+    assert_eq!(run["labels"], serde_json::json!({"nic": "none", "note": "a=b"}));
+    assert_eq!((&run["format"], &run["source"]), (&"1.0".into(), &"hardware".into()));
+    assert_eq!((&run["plan"]["api_pinger"], &run["plan"]["api_reflector"]), (&"udp-block".into(), &"udp-block".into()));
+    for metric in ["supply_to_receive_ns", "rtt_ns", "turnaround_ns", "send_lateness_ns"] {
+        let of = |figure: &str| number(&run, &format!("/whole/{metric}/{figure}"));
+        assert!(of("min") <= of("p50") && of("p50") <= of("p90"), "{metric} in {run:#}");
+        let mean = run["whole"][metric]["mean"].as_f64().unwrap();
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+        let (min, max) = (of("min") as f64, of("max") as f64);
+        assert!(min <= mean && mean <= max, "{metric} in {run:#}");
+    }
+    let line = reflector.says(" closed: ");
+    assert!(line.ends_with("closed: 800 received, 800 answered; finished"), "{line}");
+}
+
+#[test]
+fn a_report_from_the_directory_is_what_was_printed() {
+    let _alone = alone();
+    let dir = tempdir().unwrap();
+    let reflector = Reflector::start(&[]);
+    let target = dir.path().join("runs/one");
+    let printed = valid(|| pinger(&reflector.host(), &["-o", &text(&target)]), Some(&target));
+    assert!(printed.out.lines().next().unwrap().to_lowercase().contains("valid"), "{printed:#?}");
+    assert_eq!(printed.err, "", "no progress where standard error is no terminal");
+    let report = |arguments: &[&str]| run(&[&["report", &text(&target)], arguments].concat());
+    assert_eq!(report(&[]).out, printed.out);
+    let json = report(&["--format", "json"]);
+    assert_eq!((json.code, json.out.as_bytes()), (Some(0), &*fs::read(target.join("run.json")).unwrap()));
+    let both = report(&[&text(&target)]);
+    assert_eq!(both.out.matches(&printed.out).count(), 2, "{both:#?}");
+}
+
+#[test]
+fn every_schedule_is_played() {
+    let _alone = alone();
+    let dir = tempdir().unwrap();
+    let reflector = Reflector::start(&[]);
+    let poisson = valid_run(&reflector.host(), &["--schedule", "poisson", "--seed", "42"]);
+    assert_fates_add_up(&poisson);
+    // Within five standard deviations of the mean, which is the variance.
+    assert!(number(&poisson, "/fates/scheduled").abs_diff(800) < 5 * 29, "{poisson:#}");
+    assert_eq!((&poisson["plan"]["schedule"], number(&poisson, "/seed")), (&"poisson".into(), 42));
+    let burst = valid_run(&reflector.host(), &["--schedule", "burst", "16"]);
+    assert_fates_add_up(&burst);
+    assert_eq!(number(&burst, "/fates/scheduled") % 16, 0, "{burst:#}");
+    assert_eq!(burst["plan"]["schedule"], "burst 16");
+    let trace = text(&dir.path().join("trace"));
+    fs::write(&trace, "1000000 264\n0 1472\n500000 56 # the shortest\n").unwrap();
+    let traced = valid_run(&reflector.host(), &["--schedule", "trace", &trace]);
+    assert_fates_add_up(&traced);
+    assert_eq!((number(&traced, "/fates/scheduled"), number(&traced, "/plan/payload_bytes")), (800, 1_472));
+    assert!(traced["plan"]["schedule"].as_str().unwrap().starts_with("trace "), "{traced:#}");
+    let again = valid_run(&reflector.host(), &["--schedule", "poisson", "--seed", "42"]);
+    assert_eq!(again["fates"]["scheduled"], poisson["fates"]["scheduled"], "the seed decides");
+    assert_eq!(again["identity"]["plan_hash"], poisson["identity"]["plan_hash"]);
+}
+
+#[test]
+fn a_closed_loop_has_no_rate_and_no_lateness() {
+    let _alone = alone();
+    let reflector = Reflector::start(&[]);
+    let closed = valid_run(&reflector.host(), &["--closed"]);
+    assert_fates_add_up(&closed);
+    assert_eq!(closed["plan"]["pacing"], "closed");
+    assert!(closed["plan"]["offered_rate_hz"].is_null() && closed["whole"]["send_lateness_ns"].is_null(), "{closed:#}");
+    assert!(number(&closed, "/fates/answered") > 100, "{closed:#}");
+}
+
+#[test]
+fn every_network_api_plays() {
+    let _alone = alone();
+    for api in ["udp-block", "udp-spin", "udp-busy-poll"] {
+        let reflector = Reflector::of(crate::support::tickpong(&["reflect", "--listen", "127.0.0.1:0", "--api", api]));
+        let run = ping(&reflector.host(), &["--api", api, "--rate", "1k", "--format", "json"]).played();
+        assert_fates_add_up(&run);
+        assert_eq!((&run["plan"]["api_pinger"], &run["plan"]["api_reflector"]), (&api.into(), &api.into()));
+    }
+}
+
+#[test]
+fn two_threads_play_where_there_are_two_cpus() {
+    let _alone = alone();
+    let allowed = allowed_cpus().unwrap();
+    let &[tx, rx, ..] = &*allowed else {
+        println!("skipped: one CPU is allowed here, and two threads need two");
+        return;
+    };
+    let reflector = Reflector::start(&[]);
+    let (tx, rx) = (tx.get().to_string(), rx.get().to_string());
+    let run = ping(&reflector.host(), &["--tx-cpu", &tx, "--rx-cpu", &rx, "--format", "json"]).played();
+    assert_fates_add_up(&run);
+    let threads = run["cpu"]["pinger"]["threads"].as_array().unwrap();
+    let placed: Vec<_> = threads.iter().map(|thread| (thread["name"].as_str().unwrap(), &thread["cpu"])).collect();
+    let cpu = |text: &str| serde_json::Value::from(text.parse::<u64>().unwrap());
+    assert_eq!(placed, [("sender", &cpu(&tx)), ("receiver", &cpu(&rx))]);
+    assert!(number(&run, "/fates/answered") > 0, "{run:#}");
+}
+
+#[test]
+fn hosts_may_be_named_in_many_ways() {
+    let _alone = alone();
+    let reflector = Reflector::start(&[]);
+    valid_run(&format!("localhost:{}", reflector.address.port()), &[]);
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+        println!("skipped: no IPv6 on this host");
+        return;
+    }
+    let v6 = Reflector::listen("[::1]:0", &[]);
+    assert!(v6.address.is_ipv6());
+    assert_fates_add_up(&valid_run(&v6.host(), &[]));
+    let other_family = ping(&v6.host(), &["--bind", "127.0.0.1"]);
+    other_family.is_refusal(5, &["resolve the host name `::1`: it has no address of the family that --bind asks for"]);
+}
+
+#[test]
+fn observations_have_a_row_for_every_answer() {
+    let _alone = alone();
+    let dir = tempdir().unwrap();
+    let reflector = Reflector::start(&[]);
+    let target = dir.path().join("run");
+    let run = valid_run(&reflector.host(), &["-o", &text(&target), "--observations"]);
+    let rows = observations::read(&mut File::open(target.join("observations.bin")).unwrap()).unwrap();
+    assert_eq!(rows.len() as u64, number(&run, "/fates/answered") + number(&run, "/fates/late"));
+    let mut seqs: Vec<u64> = rows.iter().map(|row| row.seq).collect();
+    seqs.sort_unstable();
+    seqs.dedup();
+    assert_eq!(seqs.len(), rows.len(), "each message once");
+    for row in &rows {
+        assert_eq!(row.intended.get(), row.seq * 500_000, "at 2000 a second, by multiplication");
+        assert!(row.intended <= row.sent && row.sent <= row.received, "{row:?}");
+    }
+    let longest = rows.iter().map(|row| row.received.get() - row.intended.get()).max().unwrap();
+    assert_eq!(longest, number(&run, "/whole/supply_to_receive_ns/max"));
+}
+
+#[test]
+fn data_may_go_another_way_than_control() {
+    let _alone = alone();
+    let reflector = Reflector::start(&["--data", "127.0.0.3"]);
+    valid_run(&reflector.host(), &[]);
+    let elsewhere = ping(&reflector.host(), &["--bind", "127.0.0.2"]);
+    elsewhere.is_refusal(5, &["without a key, data goes only to the address that asks for it, not to 127.0.0.2"]);
+    let dir = tempdir().unwrap();
+    let key = key_file(dir.path(), "key", KEY);
+    let keyed = Reflector::start(&["--data", "127.0.0.3", "--key-file", &key]);
+    valid_run(&keyed.host(), &["--bind", "127.0.0.2", "--key-file", &key]);
+    assert!(keyed.says("opened a session").contains("data from 127.0.0.2:"));
+}
+
+#[test]
+fn a_message_may_be_as_large_as_a_datagram() {
+    let _alone = alone();
+    let reflector = Reflector::start(&[]);
+    let run = valid_run(&reflector.host(), &["--size", "65507", "--rate", "500"]);
+    assert_fates_add_up(&run);
+    assert_eq!((number(&run, "/plan/payload_bytes"), number(&run, "/ignored/corrupt")), (65_507, 0));
+    assert_eq!(number(&run, "/fates/answered"), 200, "{run:#}");
+    valid_run(&reflector.host(), &["--size", "56"]);
+}
+
+#[test]
+fn a_reflector_serves_once_or_many_times() {
+    let _alone = alone();
+    let dir = tempdir().unwrap();
+    let key = key_file(dir.path(), "key", KEY);
+    let reflector = Reflector::start(&["--key-file", &key]);
+    for _ in 0..3 {
+        let run = ping(&reflector.host(), &["--key-file", &key, "--format", "json"]).played();
+        assert_eq!(number(&run, "/fates/answered"), 800, "{run:#}");
+    }
+    let once = Reflector::start(&["--once"]);
+    // Whoever is sent away has had no session.
+    ping(&once.host(), &["--key-file", &key]).is_refusal(5, &["it has no key"]);
+    ping(&once.host(), &["--format", "json"]).played();
+    assert!(once.end().success());
+}
+
+#[test]
+fn a_busy_reflector_says_for_how_long() {
+    let _alone = alone();
+    let reflector = Reflector::start(&[]);
+    let first = Running::start(&mut pinger(&reflector.host(), &["--duration", "3s", "--format", "json"]));
+    reflector.says("opened a session");
+    let busy = ping(&reflector.host(), &[]);
+    let at = format!("failed to use the reflector at {}: busy with another session, ", reflector.address);
+    busy.is_refusal(5, &[&at, " s left"]);
+    let left: u64 = busy.err.strip_prefix(&format!("error: {at}")).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!((1..=5).contains(&left), "{busy:#?}");
+    let run = first.finish().played();
+    assert_eq!(run["fates"]["answered"], run["fates"]["scheduled"], "the first was not disturbed: {run:#}");
+}
+
+#[test]
+fn versions_that_cannot_talk_say_how_to_fix_it() {
+    let (address, far) = by_hand::listener(|stream| {
+        let mut line = Line::new(stream);
+        assert!(matches!(line.hear().unwrap(), Message::Hello { newest: PROTOCOL, .. }));
+        line.say(&Message::Incompatible { newest: 9, oldest: 8, version: "9.0.1" });
+    });
+    let words = ["it speaks control protocol 8 to 9 (tickpong 9.0.1)", "install the same version of tickpong on both"];
+    ping(&address.to_string(), &[]).is_refusal(5, &words);
+    far.join().unwrap();
+    // A reflector that answers in a protocol nobody offered.
+    let (address, far) = by_hand::listener(|stream| {
+        let mut line = Line::new(stream);
+        line.hear().unwrap();
+        line.say(&Message::Welcome { protocol: 9, nonce: [1; 16], keyed: false, version: "9.0.1" });
+    });
+    let words = ["it speaks control protocol 9 to 9 (tickpong 9.0.1)", "install the same version of tickpong on both"];
+    ping(&address.to_string(), &[]).is_refusal(5, &words);
+    far.join().unwrap();
+    let _alone = alone();
+    let reflector = Reflector::start(&[]);
+    let mut line = Line::connect(reflector.address);
+    line.say(&Message::Hello { newest: 9, oldest: 8, nonce: [1; 16], version: "9.0.1\x1b[2J" });
+    assert!(matches!(line.hear().unwrap(), Message::Incompatible { newest: PROTOCOL, .. }));
+    let line = reflector.says("was sent away: it speaks protocol 8 to 9");
+    assert!(!line.contains('\x1b'), "what the other end says does not act on this terminal: {line:?}");
+    // A later version that still speaks ours is welcome.
+    let mut line = Line::connect(reflector.address);
+    line.say(&Message::Hello { newest: 9, oldest: 1, nonce: [1; 16], version: "9.0.1" });
+    assert!(matches!(line.hear().unwrap(), Message::Welcome { protocol: PROTOCOL, .. }));
+}
+
+#[test]
+fn whoever_else_listens_there_is_told_from_a_reflector() {
+    let (silent, far) = by_hand::listener(|stream| {
+        let mut line = Line::new(stream);
+        line.hear().unwrap();
+        assert!(line.is_closed(), "the pinger gives up");
+    });
+    let outcome = ping(&silent.to_string(), &[]);
+    outcome.is_refusal(5, &["failed to greet the reflector: the other end was silent for 3 s"]);
+    assert!(outcome.took.get() < 8_000_000_000, "{outcome:#?}");
+    far.join().unwrap();
+    for banner in ["HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "SSH-2.0-OpenSSH_9.6\r\n", "220 hi\r\n"] {
+        let (address, far) = by_hand::listener(move |mut stream| {
+            stream.write_all(banner.as_bytes()).unwrap();
+            assert!(by_hand::drains(&mut stream));
+        });
+        let outcome = ping(&address.to_string(), &[]);
+        outcome.is_refusal(5, &["greet the reflector: the other end does not speak tickpong's control protocol"]);
+        far.join().unwrap();
+    }
+    let (address, far) = by_hand::listener(drop);
+    ping(&address.to_string(), &[]).is_refusal(5, &["failed to greet the reflector over the control connection: "]);
+    far.join().unwrap();
+}
