@@ -73,7 +73,7 @@ impl Collector<'_> {
             }
             sent.extend(std::iter::from_fn(|| self.sent.take()));
             received.extend(std::iter::from_fn(|| self.received.take()));
-            while let Some((sending, receiving)) = next_pair(&mut sent, &mut received) {
+            while let Some((mut sending, mut receiving)) = next_pair(&mut sent, &mut received, last_look) {
                 let used =
                     Ends { pinger: take(&mut pinger, sending.index), reflector: self.reflector_used(sending.index) };
                 let row = collected.add(&sending, &receiving, used);
@@ -85,6 +85,9 @@ impl Collector<'_> {
                     lost,
                     p99: row.supply_to_receive.map(|summary| summary.p99),
                 });
+                // Emptied here, so that the hot thread has nothing to clear.
+                sending.reset(0);
+                receiving.reset(0);
                 self.sent.give_back(sending);
                 self.received.give_back(receiving);
             }
@@ -109,13 +112,22 @@ fn take(noted: &mut BTreeMap<u64, Resources>, index: u64) -> Option<Resources> {
     found
 }
 
-/// The next interval of which both sides are there. Where one side is missing, it found no room in the rings: the other is passed over.
+/// The next interval of which both sides are there. A side that is missing before others of its kind found no room in the rings, and the
+/// other is passed over. At the `last` look, what one side lacks at the end is empty: no answer at all came for those intervals.
 fn next_pair(
     sent: &mut VecDeque<Box<SendInterval>>,
     received: &mut VecDeque<Box<ReceiveInterval>>,
+    last: bool,
 ) -> Option<(Box<SendInterval>, Box<ReceiveInterval>)> {
     loop {
-        let (sending, receiving) = (sent.front()?.index, received.front()?.index);
+        let (sending, receiving) = match (sent.front(), received.front()) {
+            (Some(sending), Some(receiving)) => (sending.index, receiving.index),
+            (Some(sending), None) if last => {
+                let nothing = ReceiveInterval { index: sending.index, ..ReceiveInterval::default() };
+                return sent.pop_front().zip(Some(Box::new(nothing)));
+            }
+            _ => return None,
+        };
         match sending.cmp(&receiving) {
             std::cmp::Ordering::Equal => return sent.pop_front().zip(received.pop_front()),
             std::cmp::Ordering::Less => drop(sent.pop_front()),
@@ -160,5 +172,25 @@ pub(crate) fn write_observations(
             return writer.finish();
         }
         sleep(OBSERVATION_NAP);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_are_paired_by_interval_and_what_was_never_answered_counts() {
+        let sent = |index| Box::new(SendInterval { index, ..SendInterval::default() });
+        let received = |index| Box::new(ReceiveInterval { index, ..ReceiveInterval::default() });
+        let pairs = |sends: &[u64], receives: &[u64], last| {
+            let mut sends: VecDeque<_> = sends.iter().map(|&index| sent(index)).collect();
+            let mut receives: VecDeque<_> = receives.iter().map(|&index| received(index)).collect();
+            let next = || next_pair(&mut sends, &mut receives, last).map(|(s, r)| (s.index, r.index));
+            std::iter::from_fn(next).collect::<Vec<_>>()
+        };
+        assert_eq!(pairs(&[0, 1, 2], &[0, 1], false), [(0, 0), (1, 1)]);
+        assert_eq!(pairs(&[0, 1, 2], &[0, 1], true), [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!(pairs(&[0, 1, 3], &[0, 2, 3], true), [(0, 0), (3, 3)], "one of each found no room");
     }
 }
