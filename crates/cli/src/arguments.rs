@@ -1,7 +1,7 @@
 //! The command line.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -296,9 +296,21 @@ fn address(text: &str, port: u16) -> Result<SocketAddr, String> {
         return Ok(address);
     }
     let bare = text.trim_start_matches('[').trim_end_matches(']');
-    bare.parse().map(|ip| SocketAddr::new(ip, port)).map_err(|_| {
+    let found = bare.parse().ok().map(|ip| SocketAddr::new(ip, port));
+    found.or_else(|| scoped(text, port)).ok_or_else(|| {
         format!("read `{text}` as an address: want one of this host's, such as 10.0.0.1, 10.0.0.1:{DEFAULT_PORT} or [fd00::1]:{DEFAULT_PORT}")
     })
+}
+
+/// An address that means something on one link only, with the name of the interface there, such as `fe80::1%eth0`.
+fn scoped(text: &str, port: u16) -> Option<SocketAddr> {
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, "")) => (host, port),
+        Some((host, rest)) => (host, rest.strip_prefix(':')?.parse().ok()?),
+        None => (text, port),
+    };
+    // The system alone knows its interfaces, and would take a name as well: none has this sign.
+    host.contains('%').then(|| (host, port).to_socket_addrs().ok()).flatten()?.next()
 }
 
 fn group(text: &str) -> Result<IpAddr, String> {
@@ -336,6 +348,26 @@ mod tests {
         let mut bash = Vec::new();
         clap_complete::generate(Shell::Bash, &mut Arguments::command(), "tickpong", &mut bash);
         insta::assert_snapshot!("bash", String::from_utf8(bash).unwrap());
+    }
+
+    #[test]
+    fn addresses_are_written_in_many_ways() {
+        let table = [
+            ("10.0.0.1", "10.0.0.1:7410"),
+            ("10.0.0.1:9", "10.0.0.1:9"),
+            ("fd00::1", "[fd00::1]:7410"),
+            ("[fd00::1]", "[fd00::1]:7410"),
+            ("[fd00::1]:9", "[fd00::1]:9"),
+            ("fe80::1%lo", "[fe80::1%1]:7410"),
+            ("[fe80::1%lo]", "[fe80::1%1]:7410"),
+            ("[fe80::1%lo]:9", "[fe80::1%1]:9"),
+        ];
+        for (text, address) in table {
+            assert_eq!(control_address(text), Ok(address.parse().unwrap()), "{text}");
+        }
+        for text in ["localhost", "[fe80::1%lo]9", "[fe80::1%lo]:x", "fe80::1%nowhere"] {
+            assert!(control_address(text).is_err(), "{text}");
+        }
     }
 
     #[test]

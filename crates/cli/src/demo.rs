@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tickpong_hostio::hosts::Hosts;
-use tickpong_hostio::thread::{allowed_cpus, default_cpus};
+use tickpong_hostio::thread::{CpuList, allowed_cpus, default_cpus};
 use tickpong_runner::local::LocalHosts;
 use tickpong_runner::{HotCpus, Key, PingSettings, RunnerError};
 use tickpong_units::Nanos;
@@ -18,6 +18,10 @@ pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
     if let Some(target) = arguments.output.output.as_deref().filter(|target| Path::new(target).exists()) {
         return Err(RunnerError::Record(tickpong_record::RecordError::Exists { path: target.to_owned() }).into());
     }
+    let allowed = allowed_cpus().map_err(|source| RunnerError::Cpus { source })?;
+    if let Some(cpu) = [arguments.cpu, arguments.reflector_cpu].iter().flatten().find(|cpu| !allowed.contains(cpu)) {
+        return Err(RunnerError::NoSuchCpu { cpu: cpu.get(), allowed: CpuList::new(allowed).to_string() }.into());
+    }
     // First of all, while this process has one thread: a process with several cannot move between hosts.
     let local = LocalHosts::set_up(arguments.hosts)?;
     let stop = stop::on_signals()?;
@@ -29,7 +33,6 @@ pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
     for cost in kind.what_it_costs() {
         output::advise(&format!("  {cost}"));
     }
-    let allowed = allowed_cpus().map_err(|source| RunnerError::Cpus { source })?;
     let hot = default_cpus(&allowed, 2);
     if hot.is_shared() {
         output::advise(

@@ -60,7 +60,6 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
         exchange: X,
         observe: O,
     ) -> Self {
-        let remembered = plan.deadline_ns.saturating_mul(REMEMBERED_DEADLINES);
         let burst = match &plan.schedule {
             ScheduleKind::Burst(size) => u64::from(*size),
             ScheduleKind::Trace(_) => trace.map_or(0, |trace| trace.steps().len() as u64),
@@ -72,9 +71,9 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
             token,
             start,
             deadline: plan.deadline_ns,
-            window: SeqWindow::for_rate(plan.offered_rate_hz, remembered, burst),
+            window: SeqWindow::for_rate(plan.offered_rate_hz, remembered(plan), burst),
             filler: filler.into(),
-            open: OpenIntervals::new(plan.interval_ns, remembered),
+            open: OpenIntervals::new(plan),
             next_look: start + plan.interval_ns,
             totals: ReceiveTotals::default(),
             exchange,
@@ -202,6 +201,15 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
     }
 }
 
+/// How many intervals of `plan` may wait for answers at the same time.
+pub fn open_intervals(plan: &Plan) -> u64 {
+    remembered(plan).whole(plan.interval_ns) + 2
+}
+
+fn remembered(plan: &Plan) -> Nanos {
+    plan.deadline_ns.saturating_mul(REMEMBERED_DEADLINES)
+}
+
 /// The intervals that an answer may still belong to, in a ring.
 #[derive(Debug)]
 struct OpenIntervals {
@@ -227,11 +235,11 @@ struct Slot {
 }
 
 impl OpenIntervals {
-    fn new(interval: Nanos, remembered: Nanos) -> Self {
-        let count = remembered.whole(interval) + 2;
+    fn new(plan: &Plan) -> Self {
+        let (interval, remembered) = (plan.interval_ns, remembered(plan));
         let slot =
             |index| Slot { buffer: Box::new(ReceiveInterval { index, ..ReceiveInterval::default() }), expected: None };
-        let ring = (0..count).map(slot).collect();
+        let ring = (0..open_intervals(plan)).map(slot).collect();
         Self { ring, interval, remembered, oldest: 0, newest_end: 1, slot: 0, begin: Nanos::ZERO, end: interval }
     }
 

@@ -297,6 +297,15 @@ pub struct UdpCounters {
 mod tests {
     use super::*;
 
+    proptest::proptest! {
+        /// To the last bit: a report from the directory is to be the one that was printed.
+        #[test]
+        fn a_mean_reads_back_as_it_was_written(mean in 0.0_f64..1e12) {
+            let json = serde_json::to_string(&mean).unwrap();
+            proptest::prop_assert_eq!(serde_json::from_str::<f64>(&json).unwrap().to_bits(), mean.to_bits());
+        }
+    }
+
     /// The schema in the tree is the one the types have: who reads `run.json` may rely on it.
     #[test]
     fn the_published_schema_is_the_types() {

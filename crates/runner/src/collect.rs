@@ -71,7 +71,9 @@ impl Collector<'_> {
                 boundary = elapsed.whole(self.plan.interval_ns).max(boundary + 1);
                 pinger.insert(boundary - 1, host::used(&self.hot));
             }
-            sent.extend(std::iter::from_fn(|| self.sent.take()));
+            let waiting = sent.len();
+            sent.extend(std::iter::from_fn(|| self.sent.take().map(|interval| Sending::of(interval, &mut self.sent))));
+            let many_at_once = sent.len() > waiting + 1;
             received.extend(std::iter::from_fn(|| self.received.take()));
             while let Some((mut sending, mut receiving)) = next_pair(&mut sent, &mut received, last_look) {
                 let used =
@@ -95,8 +97,10 @@ impl Collector<'_> {
                 return collected;
             }
             let next_boundary = self.plan.interval_ns.saturating_mul(boundary + 1).saturating_sub(elapsed);
+            // Where several intervals came at once, more may be waiting for room.
+            let nap = if many_at_once { Nanos::ZERO } else { next_boundary.min(NAP) };
             // Parked, not asleep: who sets `done` wakes us.
-            std::thread::park_timeout(next_boundary.min(NAP).max(Nanos::from_millis(1)).into());
+            std::thread::park_timeout(nap.max(Nanos::from_millis(1)).into());
         }
     }
 
@@ -112,24 +116,64 @@ fn take(noted: &mut BTreeMap<u64, Resources>, index: u64) -> Option<Resources> {
     found
 }
 
+/// The sending side of an interval, until the receiving side is there.
+enum Sending {
+    Measured(Box<SendInterval>),
+    /// Nothing was sent in it: a pinger that cannot keep up, or was ended, leaves many of these at once.
+    Counts {
+        index: u64,
+        refused: u64,
+        unsent: u64,
+        fall_behinds: u64,
+    },
+}
+
+impl Sending {
+    /// Gives the buffer of an empty interval back at once: the hot thread may be waiting for it.
+    fn of(interval: Box<SendInterval>, basket: &mut Basket<SendInterval>) -> Self {
+        if interval.sent > 0 {
+            return Self::Measured(interval);
+        }
+        let SendInterval { index, refused, unsent, fall_behinds, .. } = *interval;
+        basket.give_back(interval);
+        Self::Counts { index, refused, unsent, fall_behinds }
+    }
+
+    fn index(&self) -> u64 {
+        match self {
+            Self::Measured(interval) => interval.index,
+            Self::Counts { index, .. } => *index,
+        }
+    }
+
+    fn whole(self) -> Box<SendInterval> {
+        match self {
+            Self::Measured(interval) => interval,
+            Self::Counts { index, refused, unsent, fall_behinds } => {
+                Box::new(SendInterval { index, refused, unsent, fall_behinds, ..SendInterval::default() })
+            }
+        }
+    }
+}
+
 /// The next interval of which both sides are there. A side that is missing before others of its kind found no room in the rings, and the
 /// other is passed over. At the `last` look, what one side lacks at the end is empty: no answer at all came for those intervals.
 fn next_pair(
-    sent: &mut VecDeque<Box<SendInterval>>,
+    sent: &mut VecDeque<Sending>,
     received: &mut VecDeque<Box<ReceiveInterval>>,
     last: bool,
 ) -> Option<(Box<SendInterval>, Box<ReceiveInterval>)> {
     loop {
         let (sending, receiving) = match (sent.front(), received.front()) {
-            (Some(sending), Some(receiving)) => (sending.index, receiving.index),
+            (Some(sending), Some(receiving)) => (sending.index(), receiving.index),
             (Some(sending), None) if last => {
-                let nothing = ReceiveInterval { index: sending.index, ..ReceiveInterval::default() };
-                return sent.pop_front().zip(Some(Box::new(nothing)));
+                let nothing = ReceiveInterval { index: sending.index(), ..ReceiveInterval::default() };
+                return sent.pop_front().map(Sending::whole).zip(Some(Box::new(nothing)));
             }
             _ => return None,
         };
         match sending.cmp(&receiving) {
-            std::cmp::Ordering::Equal => return sent.pop_front().zip(received.pop_front()),
+            std::cmp::Ordering::Equal => return sent.pop_front().map(Sending::whole).zip(received.pop_front()),
             std::cmp::Ordering::Less => drop(sent.pop_front()),
             std::cmp::Ordering::Greater => drop(received.pop_front()),
         }
@@ -181,7 +225,7 @@ mod tests {
 
     #[test]
     fn sides_are_paired_by_interval_and_what_was_never_answered_counts() {
-        let sent = |index| Box::new(SendInterval { index, ..SendInterval::default() });
+        let sent = |index| Sending::Measured(Box::new(SendInterval { index, ..SendInterval::default() }));
         let received = |index| Box::new(ReceiveInterval { index, ..ReceiveInterval::default() });
         let pairs = |sends: &[u64], receives: &[u64], last| {
             let mut sends: VecDeque<_> = sends.iter().map(|&index| sent(index)).collect();

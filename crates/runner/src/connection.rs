@@ -94,6 +94,8 @@ impl Connection {
 
     /// The length of the frame at the front of the inbox, once it is whole.
     fn frame_len(&self) -> Result<Option<usize>, BadMessage> {
+        // Another program may say less than a header and then wait.
+        FrameHeader::begin(&self.inbox)?;
         let Some(header) = self.inbox.first_chunk::<FRAME_HEADER_LEN>() else { return Ok(None) };
         let length = FRAME_HEADER_LEN + FrameHeader::parse(header)?.body_len;
         Ok((self.inbox.len() >= length).then_some(length))

@@ -13,6 +13,9 @@ use crate::{RunnerError, VERSION};
 /// How long either side waits for the other's next word: a person may be at neither end.
 pub(crate) const PATIENCE: Nanos = Nanos::from_secs(3);
 
+/// A greeting is there as soon as the connection is: whoever takes longer keeps others from being heard.
+const GREETING_PATIENCE: Nanos = Nanos::from_secs(1);
+
 /// The pinger's side.
 pub(crate) fn greet(connection: &mut Connection, key: &Key, address: SocketAddr) -> Result<Token, RunnerError> {
     let doing = "greet the reflector";
@@ -20,6 +23,10 @@ pub(crate) fn greet(connection: &mut Connection, key: &Key, address: SocketAddr)
     let hello = Message::Hello { newest: PROTOCOL, oldest: OLDEST_PROTOCOL, nonce: pinger, version: VERSION };
     connection.send(doing, &hello)?;
     let (protocol, reflector) = match connection.expect(doing, PATIENCE)? {
+        // It chose from what was offered, or does not speak as we do.
+        Message::Welcome { protocol, version, .. } if !(OLDEST_PROTOCOL..=PROTOCOL).contains(&protocol) => {
+            return Err(refusal(Message::Incompatible { newest: protocol, oldest: protocol, version }, doing, address));
+        }
         Message::Welcome { protocol, nonce, keyed, .. } => {
             if keyed && !key.is_some() {
                 let reason = "it wants a key; give this side the same --key-file".to_owned();
@@ -74,7 +81,7 @@ pub(crate) fn hear(
     busy: impl FnOnce() -> Option<u32>,
 ) -> Result<Greeted, RunnerError> {
     let doing = "hear a pinger's greeting";
-    let Message::Hello { newest, oldest, nonce: pinger, version } = connection.expect(doing, PATIENCE)? else {
+    let Message::Hello { newest, oldest, nonce: pinger, version } = connection.expect(doing, GREETING_PATIENCE)? else {
         return Err(RunnerError::OutOfTurn { doing });
     };
     if newest < OLDEST_PROTOCOL || oldest > PROTOCOL {

@@ -15,6 +15,7 @@ use tickpong_record::{
 use tickpong_units::Nanos;
 
 use crate::VERSION;
+use crate::hot::{Warnings, warn};
 use crate::key::Role;
 
 /// The disclosure of this host, in its role, with the interface that the data uses.
@@ -80,6 +81,25 @@ pub(crate) fn socket_facts(socket: &UdpSocket, drops: Option<u64>, host_udp: Opt
         path_mtu_bytes: socket.path_mtu().map(u64::from),
         host_udp,
         reflector: None,
+    }
+}
+
+/// Warns of what a data socket did not get, and of what to do about it.
+pub(crate) fn warn_of_socket(socket: &UdpSocket, warnings: &Warnings) {
+    for warning in socket.warnings() {
+        warn(warnings, format!("socket option {}: {}", warning.option, warning.source));
+    }
+    let buffers = socket.buffers();
+    for (way, limit, grant) in [("receive", "rmem_max", buffers.receive), ("send", "wmem_max", buffers.send)] {
+        let BufferGrant { asked_bytes: asked, granted_bytes, .. } = grant;
+        if let Some(granted) = granted_bytes.filter(|granted| *granted < asked) {
+            warn(
+                warnings,
+                format!(
+                    "{way} buffer: {granted} of {asked} bytes; want sysctl net.core.{limit} raised, or CAP_NET_ADMIN"
+                ),
+            );
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Two hosts on this machine, for a demonstration: the reflector runs as a process of its own in the second host.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use tickpong_hostio::facts::binary_path;
@@ -50,6 +51,8 @@ impl LocalHosts {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        // A terminal interrupts its whole process group: the pinger alone is to hear it, and still to fetch the reflector's report.
+        command.process_group(0);
         self.hosts.reflector_command(&mut command);
         let mut child = command.spawn().map_err(|source| RunnerError::StartReflector { source })?;
         let mut first = String::new();

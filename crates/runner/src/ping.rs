@@ -201,9 +201,7 @@ fn open(settings: &PingSettings, warnings: &Warnings) -> Result<Opened, RunnerEr
     setup.buffer_bytes = settings.buffer_bytes;
     setup.busy_poll_us = (plan.api_pinger == Api::UdpBusyPoll).then_some(crate::serve::BUSY_POLL_US);
     let mut socket = UdpSocket::open(&setup)?;
-    for warning in socket.warnings() {
-        warn(warnings, format!("socket option {}: {}", warning.option, warning.source));
-    }
+    host::warn_of_socket(&socket, warnings);
     let ours = announce(socket.local_addr()?, local);
     connection.send(
         doing,

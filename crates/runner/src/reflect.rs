@@ -24,7 +24,7 @@ const LOOK: Nanos = Nanos::from_millis(20);
 /// … and while a session is on: seldom, because its turns may be in a hot thread's way.
 const LOOK_IN_SESSION: Nanos = Nanos::from_millis(200);
 /// Pingers that are being heard out at once; more wait in the kernel's queue.
-const MOST_VISITORS: usize = 16;
+const MOST_VISITORS: usize = 32;
 const CALIBRATION: Nanos = Nanos::from_millis(100);
 /// Threads of ours need no more; with locked memory, all of it is resident.
 pub(crate) const STACK: usize = 256 << 10;
@@ -187,7 +187,11 @@ impl Service<'_> {
                 Ok(())
             }
             Err(error) => {
-                let reason = describe(&error);
+                let reason = match error {
+                    // Our own word: the pinger says itself who refused.
+                    RunnerError::Refused { reason, .. } => reason,
+                    other => describe(&other),
+                };
                 connection.send(doing, &Message::Refused { reason: &reason })?;
                 (self.event)(ReflectEvent::SentAway { peer, why: reason });
                 Ok(())

@@ -1,19 +1,47 @@
 //! How closed intervals and raw observations leave a hot thread: by rings that neither wait nor allocate.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rtrb::{Consumer, Producer, RingBuffer};
+use tickpong_hostio::clock::sleep;
 use tickpong_probe::{Exchange, Observe};
 use tickpong_record::capture::Observation;
+use tickpong_units::Nanos;
 
-/// Buffers beside those in the engine's hands: the collector may be this many intervals behind.
-const SPARE: usize = 4;
+/// The collector may be this many intervals behind.
+const BEHIND: usize = 4;
 /// Raw observations under way to the disk; 2 MiB.
 const OBSERVATIONS: usize = 1 << 16;
 
-/// Counts what found no room. Zero at the end of every valid run.
-pub(crate) type Overflow = Arc<AtomicU64>;
+/// What found no room, for all rings of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Overflows {
+    count: AtomicU64,
+    loop_is_over: AtomicBool,
+}
+
+pub(crate) type Overflow = Arc<Overflows>;
+
+impl Overflows {
+    /// Zero at the end of every valid run.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// From here on a closed interval waits for room: the many that the end of a run may close at once are not lost.
+    pub(crate) fn end_loop(&self) {
+        self.loop_is_over.store(true, Ordering::Relaxed);
+    }
+
+    fn add(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How long a closed interval waits for room once the loop is over, and how often it looks.
+const PATIENCE: Nanos = Nanos::from_secs(10);
+const LOOK: Nanos = Nanos::from_millis(1);
 
 /// The hot thread's end of the rings for closed intervals.
 #[derive(Debug)]
@@ -30,28 +58,41 @@ pub(crate) struct Basket<T> {
     empty: Producer<Box<T>>,
 }
 
-/// Rings for closed intervals, with their spare buffers.
-pub(crate) fn rings<T: Default>(overflow: &Overflow) -> (Hand<T>, Basket<T>) {
-    let (full_in, full_out) = RingBuffer::new(SPARE + 1);
-    let (mut empty_in, empty_out) = RingBuffer::new(SPARE + 1);
-    for _ in 0..SPARE {
+/// Rings for closed intervals, with their spare buffers. `open` intervals may wait for answers at the same time.
+pub(crate) fn rings<T: Default>(overflow: &Overflow, open: u64) -> (Hand<T>, Basket<T>) {
+    // Where messages are lost, the sending side of an interval waits in the collector's hands until no answer can come any more.
+    let spare = BEHIND + usize::try_from(open).unwrap_or_default();
+    let (full_in, full_out) = RingBuffer::new(spare + 1);
+    let (mut empty_in, empty_out) = RingBuffer::new(spare + 1);
+    for _ in 0..spare {
         empty_in.push(Box::default()).unwrap_or_else(|_| unreachable!("the ring is longer"));
     }
     let overflow = Arc::clone(overflow);
     (Hand { full: full_in, empty: empty_out, overflow }, Basket { full: full_out, empty: empty_in })
 }
 
+impl<T> Hand<T> {
+    fn spare(&mut self) -> Option<Box<T>> {
+        for _ in 0..PATIENCE.whole(LOOK) {
+            if let Ok(spare) = self.empty.pop() {
+                return Some(spare);
+            }
+            if !self.overflow.loop_is_over.load(Ordering::Relaxed) || self.empty.is_abandoned() {
+                break;
+            }
+            sleep(LOOK);
+        }
+        None
+    }
+}
+
 impl<T> Exchange<T> for Hand<T> {
     fn exchange(&mut self, buffer: &mut Box<T>) {
-        match self.empty.pop() {
-            Ok(spare) => {
-                let closed = std::mem::replace(buffer, spare);
-                if self.full.push(closed).is_err() {
-                    self.overflow.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-            // The collector is far behind: this interval is lost, and the run is invalid.
-            Err(_) => drop(self.overflow.fetch_add(1, Ordering::Relaxed)),
+        // The collector is far behind where there is none: this interval is lost, and the run is invalid.
+        let Some(spare) = self.spare() else { return self.overflow.add() };
+        let closed = std::mem::replace(buffer, spare);
+        if self.full.push(closed).is_err() {
+            self.overflow.add();
         }
     }
 }
@@ -95,7 +136,7 @@ impl Observe for Raw {
         if let Some(ring) = &mut self.ring
             && ring.push(observation).is_err()
         {
-            self.overflow.fetch_add(1, Ordering::Relaxed);
+            self.overflow.add();
         }
     }
 }
@@ -107,18 +148,43 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_counted_and_nothing_waits() {
         let overflow = Overflow::default();
-        let (mut hand, mut basket) = rings::<u64>(&overflow);
+        let (mut hand, mut basket) = rings::<u64>(&overflow, 6);
         let mut buffer = Box::new(0);
-        for closed in 1..=6 {
+        for closed in 1..=12 {
             *buffer = closed;
             hand.exchange(&mut buffer);
         }
-        assert_eq!(overflow.load(Ordering::Relaxed), 2);
+        assert_eq!(overflow.count(), 2);
         let taken: Vec<_> = std::iter::from_fn(|| basket.take()).map(|buffer| *buffer).collect();
-        assert_eq!(taken, [1, 2, 3, 4]);
+        assert_eq!(taken, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
         basket.give_back(Box::new(9));
         hand.exchange(&mut buffer);
         assert_eq!(*buffer, 9);
-        assert_eq!(overflow.load(Ordering::Relaxed), 2);
+        assert_eq!(overflow.count(), 2);
+    }
+
+    #[test]
+    fn once_the_loop_is_over_nothing_is_lost() {
+        let overflow = Overflow::default();
+        let (mut hand, mut basket) = rings::<u64>(&overflow, 6);
+        overflow.end_loop();
+        let collected = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut buffer = Box::new(0);
+                (1..=100).for_each(|closed| {
+                    *buffer = closed;
+                    hand.exchange(&mut buffer);
+                });
+            });
+            let mut collected = Vec::new();
+            while collected.len() < 100 {
+                let Some(buffer) = basket.take() else { continue };
+                collected.push(*buffer);
+                basket.give_back(buffer);
+            }
+            collected
+        });
+        assert_eq!(collected, (1..=100).collect::<Vec<u64>>());
+        assert_eq!(overflow.count(), 0);
     }
 }

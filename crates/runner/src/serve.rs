@@ -18,7 +18,7 @@ use tickpong_wire::Token;
 use tickpong_wire::control::{Message, Pulse};
 
 use crate::connection::{Connection, Incoming};
-use crate::hot::{HotThread, Warnings, describe, hold, warn};
+use crate::hot::{HotThread, Warnings, describe, hold};
 use crate::key::Role;
 use crate::platform::HostPlatform;
 use crate::reflect::{ReflectEvent, STACK, Service};
@@ -86,9 +86,7 @@ impl Service<'_> {
         let socket = UdpSocket::open(&setup)?;
         socket.connect(pinger)?;
         let warnings = Warnings::default();
-        for warning in socket.warnings() {
-            warn(&warnings, format!("socket option {}: {}", warning.option, warning.source));
-        }
+        host::warn_of_socket(&socket, &warnings);
         let ours = match settings.join {
             Some(group) => SocketAddr::new(group, socket.local_addr()?.port()),
             None => announce(socket.local_addr()?, local),

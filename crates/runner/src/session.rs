@@ -9,7 +9,7 @@ use std::thread::{Builder, Scope};
 use tickpong_hostio::clock::{HostClock, monotonic_ns};
 use tickpong_hostio::socket::UdpSocket;
 use tickpong_hostio::thread::Cpu;
-use tickpong_probe::{Handover, Receiver, Transmitter, ping, receive_only, send_only};
+use tickpong_probe::{Handover, Receiver, Transmitter, open_intervals, ping, receive_only, send_only};
 use tickpong_record::capture::{ReceiveInterval, ReceiveTotals, SendInterval, SendTotals, Turns};
 use tickpong_record::{Plan, RecordError, Resources, RunWriter, ThreadCpu, Trace};
 use tickpong_units::{Nanos, PingerClock};
@@ -27,6 +27,8 @@ use crate::watch::{Watched, watch};
 const LEAD: Nanos = Nanos::from_millis(60);
 /// Threads of ours need no more; with locked memory, all of it is resident.
 const STACK: usize = 256 << 10;
+/// Compressing histograms takes more where it is not optimised.
+const COLLECTOR_STACK: usize = 1 << 20;
 
 /// What a run is played with.
 pub(crate) struct Stage<'a> {
@@ -69,8 +71,8 @@ pub(crate) fn play(
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Played {
     let overflow = Overflow::default();
-    let (hand_sent, sent) = rings(&overflow);
-    let (hand_received, received) = rings(&overflow);
+    let (hand_sent, sent) = rings(&overflow, open_intervals(stage.plan));
+    let (hand_received, received) = rings(&overflow, open_intervals(stage.plan));
     let (raw, raw_ring) = match writer.as_mut().and_then(RunWriter::take_observations) {
         Some(file) => {
             let (raw, ring) = Raw::wanted(&overflow);
@@ -85,27 +87,27 @@ pub(crate) fn play(
 
     let (end, hot_done, all_done) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
     let noted: Mutex<BTreeMap<u64, Resources>> = Mutex::default();
-    let (plan, clock, helpers) = (stage.plan, stage.clock, stage.helpers);
+    let Stage { plan, clock, helpers, socket, fifo, warnings, .. } = *stage;
     let (tell, told) = mpsc::channel();
-    let hot = Hot { plan, socket: stage.socket, clock, fifo: stage.fifo, warnings: stage.warnings, end: &end, tell };
+    let hot = Hot { plan, socket, clock, fifo, warnings, end: &end, overflow: &overflow, tell };
     let (cpus, connection) = (stage.cpus, &mut *stage.connection);
     std::thread::scope(|scope| {
         let players = match *cpus {
             [tx, rx] => hot.two(scope, tx, rx, sending, receiving),
             _ => vec![hot.one(scope, cpus.first().copied(), sending, receiving)],
         };
-        let watching = spawn(scope, "watch", || {
+        let watching = spawn(scope, "watch", STACK, || {
             become_helper(helpers);
             watch(connection, stop, &end, &all_done, &noted)
         });
         let hot = told.iter().take(players.len()).collect();
         let collector = Collector { plan, sent, received, hot, start_ns, writer, reflector: &noted, progress };
-        let collecting = spawn(scope, "collector", || {
+        let collecting = spawn(scope, "collector", COLLECTOR_STACK, || {
             become_helper(helpers);
             collector.run(&hot_done)
         });
         let observing = raw_ring.map(|(ring, file)| {
-            spawn(scope, "observations", || {
+            spawn(scope, "observations", STACK, || {
                 become_helper(helpers);
                 write_observations(ring, file, &hot_done)
             })
@@ -125,7 +127,7 @@ pub(crate) fn play(
             collected,
             turns: played.turns,
             threads: played.threads,
-            overflowed: overflow.load(Ordering::Relaxed),
+            overflowed: overflow.count(),
             elapsed,
             watched: join(watching),
             observations,
@@ -160,6 +162,7 @@ struct Hot<'a> {
     fifo: Option<u8>,
     warnings: &'a Warnings,
     end: &'a AtomicBool,
+    overflow: &'a Overflow,
     tell: mpsc::Sender<tickpong_hostio::thread::Tid>,
 }
 
@@ -174,11 +177,12 @@ impl<'a> Hot<'a> {
         mut sending: Sending,
         mut receiving: Receiving,
     ) -> Player<'scope> {
-        spawn(scope, "pinger", move || {
+        spawn(scope, "pinger", STACK, move || {
             let mut platform = HostPlatform::new(self.socket, self.clock, self.plan.api_pinger, self.end);
             let thread = HotThread { name: "pinger", cpu, fifo: self.fifo };
             let (turns, used) =
                 thread.run(self.warnings, &self.tell, || ping(&mut platform, &mut sending, &mut receiving));
+            self.overflow.end_loop();
             Part { sent: Some(sending.finish()), received: Some(receiving.finish()), turns, threads: vec![used] }
         })
     }
@@ -194,18 +198,20 @@ impl<'a> Hot<'a> {
     ) -> Vec<Player<'scope>> {
         let handover = std::sync::Arc::new(Handover::new());
         let (for_tx, tell) = (std::sync::Arc::clone(&handover), self.tell.clone());
-        let Self { plan, socket, clock, fifo, warnings, end, .. } = self;
-        let receiving_thread = spawn(scope, "receiver", move || {
+        let Self { plan, socket, clock, fifo, warnings, end, overflow, .. } = self;
+        let receiving_thread = spawn(scope, "receiver", STACK, move || {
             let mut platform = HostPlatform::new(socket, clock, plan.api_pinger, end);
             let thread = HotThread { name: "receiver", cpu: Some(rx), fifo };
             let (turns, used) =
                 thread.run(warnings, &self.tell, || receive_only(&mut platform, &mut receiving, &handover));
+            overflow.end_loop();
             Part { sent: None, received: Some(receiving.finish()), turns, threads: vec![used] }
         });
-        let transmitting = spawn(scope, "sender", move || {
+        let transmitting = spawn(scope, "sender", STACK, move || {
             let mut platform = HostPlatform::new(socket, clock, plan.api_pinger, end);
             let thread = HotThread { name: "sender", cpu: Some(tx), fifo };
             let (turns, used) = thread.run(warnings, &tell, || send_only(&mut platform, &mut sending, &for_tx));
+            overflow.end_loop();
             Part { sent: Some(sending.finish()), received: None, turns, threads: vec![used] }
         });
         vec![transmitting, receiving_thread]
@@ -220,9 +226,10 @@ impl<'a> Hot<'a> {
 fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
+    stack: usize,
     body: impl FnOnce() -> T + Send + 'scope,
 ) -> std::thread::ScopedJoinHandle<'scope, T> {
-    let builder = Builder::new().name(format!("tickpong {name}")).stack_size(STACK);
+    let builder = Builder::new().name(format!("tickpong {name}")).stack_size(stack);
     builder.spawn_scoped(scope, body).expect("the system gives a thread")
 }
 

@@ -172,6 +172,15 @@ pub struct FrameHeader {
 }
 
 impl FrameHeader {
+    /// Looks whether a frame may begin with these bytes, however few.
+    ///
+    /// # Errors
+    ///
+    /// [`BadMessage::Foreign`] when none does.
+    pub fn begin(bytes: &[u8]) -> Result<(), BadMessage> {
+        if bytes.iter().zip(&MAGIC).all(|(byte, magic)| byte == magic) { Ok(()) } else { Err(BadMessage::Foreign) }
+    }
+
     /// Reads the front of a frame.
     ///
     /// # Errors

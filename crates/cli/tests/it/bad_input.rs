@@ -83,7 +83,7 @@ fn numbers_that_make_no_sense_are_refused() {
         (&["--duration", "10"], "read `10` as a time: the unit is missing; write 10ns, 10us, 10ms or 10s"),
         (&["--duration", "0s"], "plan a run of no duration"),
         (&["--warm-up", "150ms", "--interval", "100ms"], "want a whole number of intervals"),
-        (&["--interval", "1ms"], "plan intervals of 1ms: want at least 10ms"),
+        (&["--interval", "1ms"], "plan intervals of 1 ms: want at least 10 ms"),
         (&["--deadline", "30s"], "at most ten intervals may fit a deadline"),
         (&["--duration", "1000000s"], "want a week at most"),
         (&["--seed", "dice"], "dice"),
@@ -132,7 +132,9 @@ fn a_cpu_that_does_not_exist_is_named_on_every_side() {
         refused(&["ping", NOBODY, flag, "4321"], &words);
     }
     refused(&["reflect", "--listen", "127.0.0.1:0", "--cpu", "4321"], &words);
-    refused(&["demo", "--hosts", "loopback", "--cpu", "4321"], &words);
+    for flag in ["--cpu", "--reflector-cpu"] {
+        refused(&["demo", "--hosts", "loopback", flag, "4321"], &words);
+    }
     refused(&["ping", NOBODY, "--cpu", "-1"], &["-1"]);
 }
 

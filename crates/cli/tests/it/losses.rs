@@ -5,7 +5,7 @@ use tickpong_hostio::clock::sleep;
 use tickpong_record::{Losses, Run};
 use tickpong_units::Nanos;
 
-use crate::two_hosts::{Ended, Kind, NamedHosts, Planted, SHORT, Side};
+use crate::two_hosts::{Ended, Kind, NamedHosts, Planted, Side};
 
 /// On the way out, before the reflector's socket.
 const PINGS_ARRIVING: Planted = Planted { side: Side::Reflector, hook: "input", kind: Kind::Ping, of: 100 };
@@ -16,22 +16,25 @@ const PONGS_LEAVING: Planted = Planted { side: Side::Reflector, hook: "output", 
 /// Refused by the pinger's own kernel.
 const PINGS_LEAVING: Planted = Planted { side: Side::Pinger, hook: "output", kind: Kind::Ping, of: 70 };
 
-/// Plays at five thousand a second with the rules planted.
+/// Plays with the rules planted.
 fn play(hosts: &NamedHosts, planted: &[Planted], arguments: &[&str]) -> Ended {
-    planted.iter().for_each(|rule| hosts.plant(*rule));
+    for rule in planted {
+        hosts.plant(*rule);
+    }
     let _reflector = hosts.reflect(&["--once"]);
-    hosts.ping(&[SHORT, &["--rate=5k"], arguments].concat()).end()
+    hosts.ping(arguments).end()
 }
 
 /// What the losses of a run must be, by the kernels' own counters.
-fn as_planted(hosts: &NamedHosts, planted: &[Planted]) -> Losses {
+fn as_planted(hosts: &NamedHosts, planted: &[Planted], run: &Run) -> Losses {
     let dropped = |wanted: Planted| {
         let is_wanted = |rule: &&Planted| (rule.side, rule.hook) == (wanted.side, wanted.hook);
         let dropped = planted.iter().find(is_wanted).map_or(0, |rule| hosts.dropped(rule.side, rule.hook));
         assert_eq!(dropped > 0, planted.iter().any(|rule| is_wanted(&rule)), "the rule had nothing to do");
         dropped
     };
-    let (outbound, inbound) = (dropped(PINGS_ARRIVING), dropped(PONGS_ARRIVING));
+    // An answer that comes when its message is forgotten is no answer: a very busy machine may do that, too.
+    let (outbound, inbound) = (dropped(PINGS_ARRIVING), dropped(PONGS_ARRIVING) + run.ignored.stale);
     Losses {
         pinger_socket: 0,
         reflector_socket: 0,
@@ -47,7 +50,7 @@ fn check(planted: &[Planted], arguments: &[&str]) {
     let Some(hosts) = NamedHosts::up() else { return };
     let ended = play(&hosts, planted, arguments);
     let run = ended.run();
-    assert_eq!(run.losses, as_planted(&hosts, planted), "{:?}\n{}", run.fates, ended.err);
+    assert_eq!(run.losses, as_planted(&hosts, planted, &run), "{:?}\n{}", run.fates, ended.err);
     assert_eq!(run.fates.duplicate + run.fates.reordered, 0, "{:?}", run.fates);
 }
 
@@ -71,7 +74,7 @@ fn pings_that_the_pingers_kernel_refuses_were_never_sent() {
     let Some(hosts) = NamedHosts::up() else { return };
     let ended = play(&hosts, &[PINGS_LEAVING], &[]);
     let run = ended.run();
-    assert_eq!(run.losses, as_planted(&hosts, &[PINGS_LEAVING]), "{:?}", run.fates);
+    assert_eq!(run.losses, as_planted(&hosts, &[PINGS_LEAVING], &run), "{:?}", run.fates);
     assert_eq!((run.fates.lost, ended.code), (0, 5), "{:?}", run.fates);
     assert!(run.invalid_because.iter().any(|why| why.starts_with("send-refused: ")), "{:?}", run.invalid_because);
 }
@@ -91,11 +94,9 @@ fn losses_are_told_apart_by_two_threads_and_by_waiting_ones() {
 #[test]
 fn losses_are_told_apart_in_a_closed_loop_and_do_not_stop_it() {
     let Some(hosts) = NamedHosts::up() else { return };
-    EVERYWHERE.iter().for_each(|rule| hosts.plant(*rule));
-    let _reflector = hosts.reflect(&["--once"]);
-    let ended = hosts.ping(&[SHORT, &["--closed", "--deadline=50ms"]].concat()).end();
+    let ended = play(&hosts, EVERYWHERE, &["--closed", "--deadline=50ms"]);
     let run = ended.run();
-    assert_eq!(run.losses, as_planted(&hosts, EVERYWHERE), "{:?}", run.fates);
+    assert_eq!(run.losses, as_planted(&hosts, EVERYWHERE, &run), "{:?}", run.fates);
     // Each loss costs a deadline: twenty a second, and some hundred answers for each.
     assert!(run.fates.lost >= 10 && run.fates.answered >= 20 * run.fates.lost, "{:?}", run.fates);
     assert!(ended.took < Nanos::from_secs(5), "{}", ended.took);
@@ -105,7 +106,7 @@ fn losses_are_told_apart_in_a_closed_loop_and_do_not_stop_it() {
 fn check_blackout(arguments: &[&str]) {
     let Some(hosts) = NamedHosts::up() else { return };
     let all = Planted { of: 1, ..PINGS_ARRIVING };
-    let ended = play_without_rate(&hosts, all, arguments);
+    let ended = play(&hosts, &[all], arguments);
     let run = ended.run();
     assert_eq!((run.fates.answered, run.fates.late), (0, 0), "{:?}", run.fates);
     assert_eq!(run.losses.unexplained_outbound, Some(hosts.dropped(all.side, all.hook)), "{:?}", run.losses);
@@ -113,15 +114,9 @@ fn check_blackout(arguments: &[&str]) {
     assert_eq!(run.whole.rtt_ns.map(|rtt| rtt.count).unwrap_or_default(), 0);
 }
 
-fn play_without_rate(hosts: &NamedHosts, planted: Planted, arguments: &[&str]) -> Ended {
-    hosts.plant(planted);
-    let _reflector = hosts.reflect(&["--once"]);
-    hosts.ping(&[SHORT, arguments].concat()).end()
-}
-
 #[test]
 fn a_path_that_goes_dark_stalls_no_open_loop() {
-    check_blackout(&["--rate=5k"]);
+    check_blackout(&[]);
 }
 
 #[test]
@@ -139,7 +134,7 @@ fn play_with_a_tiny_buffer(
 ) -> Option<Run> {
     let hosts = NamedHosts::up()?;
     let reflector = hosts.reflect(reflector);
-    let pinger = hosts.ping(&[SHORT, &["--rate=2k", "--duration=1500ms"], pinger].concat());
+    let pinger = hosts.ping(&[&["--rate=2k", "--duration=1500ms"], pinger].concat());
     reflector.await_line("opened a session");
     // Past the path probes and the warm-up.
     sleep(Nanos::from_millis(600));

@@ -2,8 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test; clippy.toml exempts only the test functions themselves")]
 
 mod bad_input;
+mod bad_luck;
 mod by_hand;
+mod hosts;
+mod losses;
+mod relay;
 mod run_directory;
 mod security;
 mod sessions;
 mod support;
+mod two_hosts;

@@ -2,8 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::net::Ipv6Addr;
-use std::net::TcpListener;
+use std::net::{Ipv6Addr, TcpListener, UdpSocket};
 
 use tempfile::tempdir;
 use tickpong_hostio::thread::allowed_cpus;
@@ -82,7 +81,7 @@ fn a_report_from_the_directory_is_what_was_printed() {
     let report = |arguments: &[&str]| run(&[&["report", &text(&target)], arguments].concat());
     assert_eq!(report(&[]).out, printed.out);
     let json = report(&["--format", "json"]);
-    assert_eq!((json.code, json.out.as_bytes()), (Some(0), &*fs::read(target.join("run.json")).unwrap()));
+    assert_eq!((json.code, json.out), (Some(0), fs::read_to_string(target.join("run.json")).unwrap()));
     let both = report(&[&text(&target)]);
     assert_eq!(both.out.matches(&printed.out).count(), 2, "{both:#?}");
 }
@@ -105,7 +104,11 @@ fn every_schedule_is_played() {
     fs::write(&trace, "1000000 264\n0 1472\n500000 56 # the shortest\n").unwrap();
     let traced = valid_run(&reflector.host(), &["--schedule", "trace", &trace]);
     assert_fates_add_up(&traced);
-    assert_eq!((number(&traced, "/fates/scheduled"), number(&traced, "/plan/payload_bytes")), (800, 1_472));
+    assert_eq!(
+        (number(&traced, "/fates/scheduled"), number(&traced, "/plan/payload_bytes")),
+        (798, 1_472),
+        "266 rounds"
+    );
     assert!(traced["plan"]["schedule"].as_str().unwrap().starts_with("trace "), "{traced:#}");
     let again = valid_run(&reflector.host(), &["--schedule", "poisson", "--seed", "42"]);
     assert_eq!(again["fates"]["scheduled"], poisson["fates"]["scheduled"], "the seed decides");
@@ -196,7 +199,8 @@ fn data_may_go_another_way_than_control() {
     let reflector = Reflector::start(&["--data", "127.0.0.3"]);
     valid_run(&reflector.host(), &[]);
     let elsewhere = ping(&reflector.host(), &["--bind", "127.0.0.2"]);
-    elsewhere.is_refusal(5, &["without a key, data goes only to the address that asks for it, not to 127.0.0.2"]);
+    let words = "it refused: without a key, data goes only to the address that asks for it, not to 127.0.0.2";
+    elsewhere.is_refusal(5, &[words]);
     let dir = tempdir().unwrap();
     let key = key_file(dir.path(), "key", KEY);
     let keyed = Reflector::start(&["--data", "127.0.0.3", "--key-file", &key]);
@@ -302,4 +306,47 @@ fn whoever_else_listens_there_is_told_from_a_reflector() {
     let (address, far) = by_hand::listener(drop);
     ping(&address.to_string(), &[]).is_refusal(5, &["failed to greet the reflector over the control connection: "]);
     far.join().unwrap();
+}
+
+#[test]
+fn a_reflector_that_makes_no_sense_is_given_up_with_a_word_for_it() {
+    let rows: [(Vec<u8>, &str); 5] = [
+        (by_hand::frame(&Message::Start), "greet the reflector: the other end answered out of turn"),
+        (b"tpct\xc8\0\0\0\0\0\0\0".to_vec(), "greet the reflector: a control message of unknown kind 200"),
+        (b"tpct\x02\0\0\0\xff\xff\xff\xff".to_vec(), "a control message longer than its kind may be"),
+        (b"tpct\x02\0\0\0\x01\0\0\0x".to_vec(), "a control message shorter than its kind is"),
+        (by_hand::frame(&Message::Refused { reason: "\x1b[2Jbecause" }), "it refused: \\u{1b}[2Jbecause"),
+    ];
+    for (answer, words) in rows {
+        let (address, far) = by_hand::listener(move |stream| {
+            let mut line = Line::new(stream);
+            line.hear().unwrap();
+            line.stream.write_all(&answer).unwrap();
+            assert!(by_hand::drains(&mut line.stream));
+        });
+        let outcome = ping(&address.to_string(), &[]);
+        far.join().unwrap();
+        assert_eq!((outcome.code, outcome.out.as_str()), (Some(5), ""), "{outcome:#?}");
+        assert!(outcome.err.contains(words) && !outcome.err.contains('\x1b'), "{outcome:#?}");
+    }
+}
+
+#[test]
+fn a_trace_is_played_message_by_message() {
+    let _alone = alone();
+    let dir = tempdir().unwrap();
+    let trace = text(&dir.path().join("trace"));
+    fs::write(&trace, "1000000 264\n0 1472\n500000 56\n").unwrap();
+    let (tell, sizes) = std::sync::mpsc::channel();
+    let answer = move |socket: &UdpSocket, pong: Vec<u8>| {
+        tell.send(pong.len()).unwrap();
+        socket.send(&pong).unwrap();
+    };
+    let report = serde_json::to_vec(&by_hand::report(798)).unwrap();
+    let (address, far) = by_hand::reflector(answer, report);
+    ping(&address.to_string(), &["--schedule", "trace", &trace, "--format", "json"]).played();
+    far.join().unwrap();
+    let sizes: Vec<usize> = sizes.into_iter().collect();
+    assert_eq!(sizes.len(), 798);
+    assert!(sizes.chunks_exact(3).all(|round| round == [264, 1_472, 56]), "{:?}", &sizes[..12]);
 }

@@ -3,22 +3,23 @@
 
 use std::fmt;
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 use tickpong_hostio::clock::{monotonic_ns, sleep};
+use tickpong_hostio::thread::{allowed_cpus, default_cpus};
 use tickpong_record::Run;
 use tickpong_units::Nanos;
 
 /// The command under test.
 pub(crate) const TICKPONG: &str = env!("CARGO_BIN_EXE_tickpong");
-/// A short run, told as data.
-pub(crate) const SHORT: &[&str] = &["--duration=1s", "--interval=100ms", "--deadline=500ms", "--format=json"];
 /// How long anything may take on a machine that is very busy.
 pub(crate) const PATIENCE: Nanos = Nanos::from_secs(20);
 
@@ -43,9 +44,23 @@ impl Turn {
 }
 
 /// Says why a test is skipped; fails instead where the machine has been promised to allow everything.
+#[expect(clippy::print_stdout, reason = "what a test prints is for whoever reads its output")]
 pub(crate) fn skip(reason: &str) {
     assert!(std::env::var_os("TICKPONG_REQUIRE_NET").is_none_or(|value| value != "1"), "not to be skipped: {reason}");
     println!("skipped: {reason}");
+}
+
+/// The arguments of a short run, told as data; of a flag that is given, the last counts.
+pub(crate) fn short<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let usual = ["--rate=5k", "--duration=1s", "--interval=100ms", "--deadline=500ms", "--format=json"];
+    let is_closed = arguments.contains(&"--closed");
+    let all = [&usual[usize::from(is_closed)..], arguments].concat();
+    let is_last = |at: usize| !all[at + 1..].iter().any(|later| flag(later) == flag(all[at]));
+    (0..all.len()).filter(|&at| is_last(at)).map(|at| all[at]).collect()
+}
+
+fn flag(argument: &str) -> &str {
+    argument.split_once('=').map_or(argument, |(flag, _)| flag)
 }
 
 /// Waits until `what` is so.
@@ -93,17 +108,24 @@ impl Process {
             let (_, rest) = said.split_once(mark)?;
             rest.split_once('\n').map(|(line, _)| line.to_owned())
         };
-        eventually(&format!("`{mark}` in {self}"), || after(&self.said()).is_some());
+        eventually(&format!("`{mark}` from process {}", self.child.id()), || {
+            let is_said = after(&self.said()).is_some();
+            assert!(is_said || self.is_running(), "never said `{mark}`: {self}");
+            is_said
+        });
         after(&self.said()).unwrap()
     }
 
-    pub(crate) fn is_running(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
+    /// Takes nothing away from who waits for its end.
+    pub(crate) fn is_running(&self) -> bool {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        waitid(Id::Pid(self.pid()), flags) == Ok(WaitStatus::StillAlive)
     }
 
     /// Waits for its end.
     pub(crate) fn end(mut self) -> Ended {
-        eventually(&format!("the end of {self}"), || !self.is_running());
+        let id = self.child.id();
+        eventually(&format!("the end of process {id}"), || !self.is_running());
         let took = Nanos::new(monotonic_ns() - self.started_ns);
         let status = self.child.wait().unwrap();
         let said = |file: &NamedTempFile| fs::read_to_string(file.path()).unwrap();
@@ -143,13 +165,6 @@ impl Ended {
         assert_adds_up(&run);
         run
     }
-
-    /// The same of a run that nothing disturbed but the network.
-    pub(crate) fn valid_run(&self) -> Run {
-        let run = self.run();
-        assert!(run.valid && self.code == 0, "{:?} {:?}\n{}", self.code, run.invalid_because, self.err);
-        run
-    }
 }
 
 /// Every scheduled message has one fate, every lost one a place.
@@ -164,11 +179,32 @@ pub(crate) fn assert_adds_up(run: &Run) {
     assert!(losses.send_refused <= run.fates.unsent, "{losses:?} {:?}", run.fates);
 }
 
+/// The command where a user without rights may run it.
+pub(crate) fn for_anybody() -> (TempDir, String) {
+    let directory = TempDir::new().unwrap();
+    let copy = directory.path().join("tickpong");
+    fs::copy(TICKPONG, &copy).unwrap();
+    for path in [directory.path(), &copy] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let copy = copy.to_str().unwrap().to_owned();
+    (directory, copy)
+}
+
+/// What makes a program run without any right.
+pub(crate) const AS_NOBODY: &[&str] = &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+
 /// One of two hosts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Side {
     Pinger,
     Reflector,
+}
+
+/// Each side by itself would choose the same CPU.
+fn cpu(side: Side) -> String {
+    let hot = default_cpus(&allowed_cpus().unwrap(), 2).hot;
+    format!("--cpu={}", hot[side as usize].get())
 }
 
 /// A datagram's kind, as it stands in its header.
@@ -194,7 +230,6 @@ pub(crate) struct NamedHosts {
 }
 
 impl NamedHosts {
-    pub(crate) const PINGER: &str = "10.78.0.1";
     pub(crate) const REFLECTOR: &str = "10.78.0.2";
     pub(crate) const REFLECTOR_V6: &str = "fd78::2";
     /// Means something with an interface only.
@@ -258,8 +293,13 @@ impl NamedHosts {
 
     /// Starts a reflector, and waits until it listens.
     pub(crate) fn reflect(&self, arguments: &[&str]) -> Process {
-        let mut command = self.command(Side::Reflector, TICKPONG);
-        command.args(["reflect", "--insecure"]).args(arguments);
+        self.reflect_by(&[TICKPONG], arguments)
+    }
+
+    /// The same by another command line than the program's name.
+    pub(crate) fn reflect_by(&self, program: &[&str], arguments: &[&str]) -> Process {
+        let mut command = self.command(Side::Reflector, program[0]);
+        command.args(&program[1..]).args(["reflect", "--insecure", &cpu(Side::Reflector)]).args(arguments);
         if !arguments.iter().any(|argument| argument.starts_with("--listen")) {
             command.arg(format!("--listen={}", Self::REFLECTOR));
         }
@@ -268,13 +308,28 @@ impl NamedHosts {
         reflector
     }
 
-    /// Starts a pinger.
+    /// Starts a pinger with a short run.
     pub(crate) fn ping(&self, arguments: &[&str]) -> Process {
         self.ping_at(Self::REFLECTOR, arguments)
     }
 
     pub(crate) fn ping_at(&self, reflector: &str, arguments: &[&str]) -> Process {
-        Process::start(self.command(Side::Pinger, TICKPONG).args(["ping", reflector]).args(arguments))
+        self.ping_by(&[TICKPONG], reflector, arguments)
+    }
+
+    /// The same by another command line than the program's name.
+    pub(crate) fn ping_by(&self, program: &[&str], reflector: &str, arguments: &[&str]) -> Process {
+        let mut command = self.command(Side::Pinger, program[0]);
+        command.args(&program[1..]).args(["ping", reflector]).args(short(arguments));
+        if !arguments.iter().any(|argument| argument.contains("cpu=")) {
+            command.arg(cpu(Side::Pinger));
+        }
+        Process::start(&mut command)
+    }
+
+    /// Pulls the pinger's cable, or plugs it in again.
+    pub(crate) fn set_link(&self, state: &str) {
+        ip(&format!("-n {} link set {} {state}", self.name(Side::Pinger), Self::PINGER_INTERFACE)).unwrap();
     }
 
     /// Plants a rule. It leaves path probes alone, which are neither ping nor pong.
