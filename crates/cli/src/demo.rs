@@ -1,9 +1,8 @@
 //! `tickpong demo`: two hosts on this machine.
 
-use std::path::Path;
-
 use tickpong_hostio::hosts::Hosts;
-use tickpong_hostio::thread::{CpuList, allowed_cpus, default_cpus};
+use tickpong_hostio::thread::{Cpu, CpuList, allowed_cpus, default_cpus};
+use tickpong_record::RunWriter;
 use tickpong_runner::local::LocalHosts;
 use tickpong_runner::{HotCpus, Key, PingSettings, RunnerError};
 use tickpong_units::Nanos;
@@ -15,9 +14,7 @@ const DURATION: Nanos = Nanos::from_secs(5);
 
 pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
     let (plan, trace) = ping::plan(&arguments.plan, DURATION)?;
-    if let Some(target) = arguments.output.output.as_deref().filter(|target| Path::new(target).exists()) {
-        return Err(RunnerError::Record(tickpong_record::RecordError::Exists { path: target.to_owned() }).into());
-    }
+    arguments.output.output.as_deref().map_or(Ok(()), RunWriter::refuse_existing).map_err(RunnerError::from)?;
     let allowed = allowed_cpus().map_err(|source| RunnerError::Cpus { source })?;
     if let Some(cpu) = [arguments.cpu, arguments.reflector_cpu].iter().flatten().find(|cpu| !allowed.contains(cpu)) {
         return Err(RunnerError::NoSuchCpu { cpu: cpu.get(), allowed: CpuList::new(allowed).to_string() }.into());
@@ -39,8 +36,10 @@ pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
             "both ends share one CPU: spinning, each waits for the other's time slice; --api udp-block does better",
         );
     }
-    let mut hot = hot.hot.into_iter();
-    let (reflector_cpu, cpu) = (arguments.reflector_cpu.or(hot.next()), arguments.cpu.or(hot.next()));
+    // Each end gets a CPU that the other has not asked for, where there is one.
+    let free = |other: Option<Cpu>| hot.hot.iter().copied().find(|cpu| Some(*cpu) != other).or(other);
+    let reflector_cpu = arguments.reflector_cpu.or_else(|| free(arguments.cpu));
+    let cpu = arguments.cpu.or_else(|| free(reflector_cpu));
     let mut reflect = vec!["--api".to_owned(), arguments.plan.api.to_string()];
     reflect.extend(reflector_cpu.map(|cpu| format!("--cpu={}", cpu.get())));
     reflect.extend(arguments.host.again());

@@ -65,6 +65,7 @@ fn of_error(error: &anyhow::Error) -> u8 {
             | RunnerError::Cpus { .. }
             | RunnerError::Clock { .. }
             | RunnerError::NoPath { .. }
+            | RunnerError::Overtime { .. }
             | RunnerError::Random(_)
             | RunnerError::Hosts(_)
             | RunnerError::StartReflector { .. }

@@ -49,9 +49,7 @@ impl RunWriter {
     ///
     /// When the target exists, or the place beside it cannot be written.
     pub fn create(target: &Path, start: Option<SystemTime>, with_observations: bool) -> Result<Self, RecordError> {
-        if fs::symlink_metadata(target).is_ok() {
-            return Err(RecordError::Exists { path: target.to_owned() });
-        }
+        Self::refuse_existing(target)?;
         let name = target.file_name().ok_or_else(|| RecordError::Exists { path: target.to_owned() })?;
         let parent = match target.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -64,6 +62,18 @@ impl RunWriter {
         fs::create_dir(&partial).map_err(RecordError::io("create", &partial))?;
         Self::begin_files(target, &partial, start, with_observations)
             .inspect_err(|_| drop(fs::remove_dir_all(&partial)))
+    }
+
+    /// Refuses a target that exists, for whoever wants to know before a run is begun.
+    ///
+    /// # Errors
+    ///
+    /// When the target exists.
+    pub fn refuse_existing(target: &Path) -> Result<(), RecordError> {
+        match fs::symlink_metadata(target) {
+            Ok(_) => Err(RecordError::Exists { path: target.to_owned() }),
+            Err(_) => Ok(()),
+        }
     }
 
     fn begin_files(target: &Path, partial: &Path, start: Option<SystemTime>, raw: bool) -> Result<Self, RecordError> {

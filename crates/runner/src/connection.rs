@@ -82,7 +82,7 @@ impl Connection {
                 .set_read_timeout(Some(Duration::from_nanos(left).max(Duration::from_millis(1))))
                 .map_err(failed)?;
             match self.stream.read(&mut chunk) {
-                Ok(0) => return Err(failed(ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(failed(io::Error::new(ErrorKind::UnexpectedEof, "the other end hung up"))),
                 Ok(n) => self.inbox.extend_from_slice(&chunk[..n]),
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

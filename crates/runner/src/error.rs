@@ -96,7 +96,9 @@ pub enum RunnerError {
     },
     #[error("start the reflector of the demonstration: it ended before it listened; {said}")]
     ReflectorEnded { said: String },
-    #[error("interrupted before the run began")]
+    #[error("serve a session any longer: its plan was {planned}")]
+    Overtime { planned: tickpong_units::Nanos },
+    #[error("go on: interrupted")]
     Interrupted,
 }
 

@@ -114,6 +114,8 @@ pub fn ping(
     stop: &AtomicBool,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Finished, RunnerError> {
+    // First of all, so that a name that is taken costs nobody a session.
+    settings.output.as_deref().map_or(Ok(()), RunWriter::refuse_existing)?;
     let clock = HostClock::choose(settings.clock, CALIBRATION)
         .map_err(|refused| RunnerError::Clock { reason: refused.to_string() })?;
     let warnings = Warnings::default();

@@ -167,7 +167,7 @@ impl Service<'_> {
                 return Ok(());
             }
         };
-        let Some(_place) = self.take_place() else {
+        let Some(place) = self.take_place() else {
             let seconds_left = self.seconds_left().unwrap_or_default();
             return connection.send("tell a pinger to wait", &Message::Busy { seconds_left });
         };
@@ -183,7 +183,10 @@ impl Service<'_> {
         self.tell_end(request.planned);
         match self.open(connection, peer, &request) {
             Ok((socket, warnings)) => {
-                self.serve(connection, peer, token, &request, &socket, warnings);
+                let served = self.serve(connection, token, &request, &socket, warnings);
+                // Before the pinger hears that it is over: the next may come at once, and want the same port.
+                drop((socket, place));
+                self.close(connection, peer, served);
                 Ok(())
             }
             Err(error) => {

@@ -29,6 +29,8 @@ use crate::{RunnerError, host};
 pub(crate) const BUSY_POLL_US: u32 = 50;
 /// A session whose pinger says nothing for so long is dead.
 const SILENCE: Nanos = Nanos::from_secs(5);
+/// How much longer than its plan a session may take; then it is over, however lively its pinger is.
+const OVERTIME: Nanos = Nanos::from_secs(10);
 /// How often the watch looks what is to be done, unless a pulse is due before: seldom, because its turns may be in a hot thread's way.
 const LOOK: Nanos = Nanos::from_millis(200);
 /// How often a waiting hot thread looks whether it is to stop.
@@ -36,6 +38,8 @@ const HOT_LOOK: Nanos = Nanos::from_millis(50);
 /// A deadline beyond this, or an interval below, makes no sense.
 const MAX_DEADLINE: Nanos = Nanos::from_secs(3_600);
 const MIN_INTERVAL: Nanos = Nanos::from_millis(1);
+/// And so does a session beyond this: a run takes a week at most.
+const MAX_PLANNED: Nanos = Nanos::from_secs(8 * 24 * 3_600);
 
 /// What a pinger asked for.
 pub(crate) struct Request {
@@ -61,7 +65,7 @@ impl Service<'_> {
                 format!("without a key, data goes only to the address that asks for it, not to {}", pinger.ip());
             return Err(RunnerError::Refused { address: peer, reason });
         }
-        if request.interval < MIN_INTERVAL || request.deadline > MAX_DEADLINE {
+        if request.interval < MIN_INTERVAL || request.deadline > MAX_DEADLINE || request.planned > MAX_PLANNED {
             return Err(RunnerError::Refused { address: peer, reason: "its plan makes no sense".to_owned() });
         }
         let local =
@@ -102,12 +106,11 @@ impl Service<'_> {
     pub(crate) fn serve(
         &self,
         connection: &mut Connection,
-        peer: SocketAddr,
         token: Token,
         request: &Request,
         socket: &UdpSocket,
         warnings: Warnings,
-    ) {
+    ) -> Served {
         let mut reflector = Reflector::new(token, request.deadline.saturating_mul(2));
         let (published, end) = (Published::default(), AtomicBool::new(false));
         let held = hold(self.settings.hot, &warnings);
@@ -131,7 +134,13 @@ impl Service<'_> {
         drop(held);
         let totals = reflector.totals();
         let report = self.report(socket, &watched, totals, turns, used, warnings);
-        let sent = watched.how.map_or_else(|| send_report(connection, &report), Err);
+        Served { report, totals, how: watched.how }
+    }
+
+    /// Tells the pinger what was seen of its session, and a person how it went.
+    pub(crate) fn close(&self, connection: &mut Connection, peer: SocketAddr, served: Served) {
+        let Served { report, totals, how } = served;
+        let sent = how.map_or_else(|| send_report(connection, &report), Err);
         let how = sent.map_or_else(|error| describe(&error), |()| "finished".to_owned());
         let answered = totals.received.saturating_sub(totals.unanswered);
         self.finished.store(true, Ordering::Relaxed);
@@ -149,6 +158,7 @@ impl Service<'_> {
     ) -> Watched {
         let mut watched = Watched { drops_before: socket.drops(), udp_before: udp_counters(), how: None };
         let (mut last_heard, mut start, mut pulses) = (monotonic_ns(), None, 0);
+        let over_at = monotonic_ns().saturating_add((request.planned.saturating_add(OVERTIME)).get());
         loop {
             let now = monotonic_ns();
             if self.stop.load(Ordering::Relaxed) {
@@ -164,6 +174,10 @@ impl Service<'_> {
                     watched.how = Some(error);
                     return watched;
                 }
+            }
+            if now >= over_at {
+                watched.how = Some(RunnerError::Overtime { planned: request.planned });
+                return watched;
             }
             let next_pulse = start.map(|start| start + request.interval.saturating_mul(pulses + 1).get());
             let patience = next_pulse.map_or(LOOK, |at| LOOK.min(Nanos::new(at.saturating_sub(now))));
@@ -224,6 +238,14 @@ impl Service<'_> {
             warnings: warnings.into_inner().unwrap_or_else(PoisonError::into_inner),
         }
     }
+}
+
+/// A session that is over.
+pub(crate) struct Served {
+    report: ReflectorReport,
+    totals: ReflectorTotals,
+    /// Why the pinger is not there to take the report; `None` when it finished.
+    how: Option<RunnerError>,
 }
 
 /// What watching over a session came to.

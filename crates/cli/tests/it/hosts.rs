@@ -10,10 +10,8 @@ use std::process::Command;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use tickpong_hostio::clock::sleep;
 use tickpong_hostio::hosts::Hosts;
 use tickpong_record::Run;
-use tickpong_units::Nanos;
 
 use crate::two_hosts::{AS_NOBODY, Ended, Process, TICKPONG, Turn, eventually, for_anybody, short, skip};
 
@@ -44,7 +42,7 @@ impl Demo {
 
     /// Waits until it plays.
     fn play(self) -> Self {
-        sleep(Nanos::from_millis(800));
+        self.process.await_datagrams(1_000);
         self
     }
 }

@@ -51,8 +51,10 @@ pub(crate) fn skip(reason: &str) {
 }
 
 /// The arguments of a short run, told as data; of a flag that is given, the last counts.
+///
+/// The threads wait for datagrams: the kernel is quick to give a CPU to one that wakes, even where a spinning one would wait for it long.
 pub(crate) fn short<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
-    let usual = ["--rate=5k", "--duration=1s", "--interval=100ms", "--deadline=500ms", "--format=json"];
+    let usual = ["--rate=5k", "--duration=1s", "--interval=100ms", "--deadline=1s", "--api=udp-block", "--format=json"];
     let is_closed = arguments.contains(&"--closed");
     let all = [&usual[usize::from(is_closed)..], arguments].concat();
     let is_last = |at: usize| !all[at + 1..].iter().any(|later| flag(later) == flag(all[at]));
@@ -116,6 +118,24 @@ impl Process {
         after(&self.said()).unwrap()
     }
 
+    /// Waits until its host has taken in so many more datagrams: a run is going on.
+    pub(crate) fn await_datagrams(&self, count: u64) {
+        let before = self.datagrams();
+        eventually(&format!("{count} datagrams at process {}", self.child.id()), || {
+            assert!(self.is_running(), "{self}");
+            self.datagrams() >= before + count
+        });
+    }
+
+    fn datagrams(&self) -> u64 {
+        let of = |file: &str| fs::read_to_string(format!("/proc/{}/net/{file}", self.child.id())).unwrap_or_default();
+        let (v4, v6) = (of("snmp"), of("snmp6"));
+        let mut words =
+            v4.lines().filter(|line| line.starts_with("Udp: ")).nth(1).unwrap_or_default().split(' ').skip(1);
+        let v6 = v6.lines().find_map(|line| line.strip_prefix("Udp6InDatagrams"));
+        [words.next(), v6.map(str::trim)].iter().flatten().filter_map(|count| count.parse::<u64>().ok()).sum()
+    }
+
     /// Takes nothing away from who waits for its end.
     pub(crate) fn is_running(&self) -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
@@ -165,6 +185,20 @@ impl Ended {
         assert_adds_up(&run);
         run
     }
+}
+
+/// Plays until a busy machine has left a run alone, for some time. `play` gives nothing where it is skipped.
+///
+/// A run was not left alone when it was kept from its CPUs for longer than its deadline: what was then still in the sockets counts as lost.
+pub(crate) fn undisturbed<T>(mut play: impl FnMut() -> Option<(Run, T)>) -> Option<(Run, T)> {
+    let until = monotonic_ns() + PATIENCE.get();
+    while monotonic_ns() < until {
+        let (run, with) = play()?;
+        if run.fates.late == 0 && run.ignored.stale == 0 {
+            return Some((run, with));
+        }
+    }
+    play()
 }
 
 /// Every scheduled message has one fate, every lost one a place.
@@ -299,10 +333,11 @@ impl NamedHosts {
     /// The same by another command line than the program's name.
     pub(crate) fn reflect_by(&self, program: &[&str], arguments: &[&str]) -> Process {
         let mut command = self.command(Side::Reflector, program[0]);
-        command.args(&program[1..]).args(["reflect", "--insecure", &cpu(Side::Reflector)]).args(arguments);
-        if !arguments.iter().any(|argument| argument.starts_with("--listen")) {
-            command.arg(format!("--listen={}", Self::REFLECTOR));
-        }
+        let listen = format!("--listen={}", Self::REFLECTOR);
+        let usual = ["--api=udp-block", &listen, &cpu(Side::Reflector)];
+        let is_given = |usual: &str| arguments.iter().any(|given| flag(given) == flag(usual));
+        command.args(&program[1..]).args(["reflect", "--insecure"]).args(arguments);
+        command.args(usual.into_iter().filter(|usual| !is_given(usual)));
         let reflector = Process::start(&mut command);
         reflector.await_line("listening on ");
         reflector
