@@ -238,9 +238,11 @@ mod tests {
         assert!(from_proc.minor_faults >= its.minor_faults && its.minor_faults > 0, "{from_proc:?} {its:?}");
         assert!(from_proc.involuntary_switches >= its.involuntary_switches, "{from_proc:?} {its:?}");
         let by_all = process_usage().unwrap().since(&all);
-        assert!(by_all.user >= its.user, "{by_all:?} {its:?}");
+        // Of the whole only: how much of it is the user's the kernel estimates, for a process otherwise than for a thread.
+        let total = |usage: &ThreadUsage| usage.user.get() + usage.system.get();
+        assert!(total(&by_all) + 1_000_000 >= total(&its), "{by_all:?} {its:?}");
         let by_me = thread_usage().unwrap().since(&mine);
-        assert!(by_me.user < its.user, "{by_me:?} {its:?}");
+        assert!(total(&by_me) < total(&its), "{by_me:?} {its:?}");
         // Its /proc entry may outlast the join by a moment, so it is not this thread that is asked for.
         assert_ne!(tid, current_tid());
     }

@@ -96,15 +96,12 @@ fn token(key: &str, pinger: Nonce, reflector: Nonce) -> Token {
     Token::new(*mac(key, TOKEN, pinger, reflector).first_chunk().unwrap())
 }
 
+/// How long a session of a pinger by hand usually takes, in nanoseconds.
+pub(crate) const PLANNED: u64 = 2_000_000_000;
+
 /// What a pinger by hand asks for.
-pub(crate) fn open_message(data: SocketAddr) -> Message<'static> {
-    Message::Open {
-        data,
-        payload_bytes: 264,
-        planned_ns: 2_000_000_000,
-        deadline_ns: 1_000_000_000,
-        interval_ns: 100_000_000,
-    }
+pub(crate) fn open_message(data: SocketAddr, planned_ns: u64) -> Message<'static> {
+    Message::Open { data, payload_bytes: 264, planned_ns, deadline_ns: 1_000_000_000, interval_ns: 100_000_000 }
 }
 
 /// A session that a pinger by hand has opened.
@@ -118,9 +115,14 @@ pub(crate) struct Session {
 impl Session {
     /// With an empty key where there is none.
     pub(crate) fn open(reflector: SocketAddr, key: &str) -> Self {
+        Self::open_for(reflector, key, PLANNED)
+    }
+
+    /// One that is planned to take so long.
+    pub(crate) fn open_for(reflector: SocketAddr, key: &str, planned_ns: u64) -> Self {
         let (mut line, token) = trusted(reflector, key);
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        line.say(&open_message(SocketAddr::new([0, 0, 0, 0].into(), socket.local_addr().unwrap().port())));
+        line.say(&open_message(SocketAddr::new([0, 0, 0, 0].into(), socket.local_addr().unwrap().port()), planned_ns));
         let data = match line.hear().unwrap() {
             Message::Opened { data, multicast: false, .. } => SocketAddr::new(reflector.ip(), data.port()),
             other => panic!("{other:?}"),

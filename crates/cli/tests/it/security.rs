@@ -12,8 +12,8 @@ use tickpong_wire::control::{Message, OLDEST_PROTOCOL, PROTOCOL};
 use tickpong_wire::{Datagram, Kind, Token};
 
 use crate::by_hand::{
-    self, KEY, Line, Noise, PINGER_PROVES, REFLECTOR_PROVES, SHORTEST, Session, answer_on, frame, mac, open_message,
-    payload, trusted,
+    self, KEY, Line, Noise, PINGER_PROVES, PLANNED, REFLECTOR_PROVES, SHORTEST, Session, answer_on, frame, mac,
+    open_message, payload, trusted,
 };
 use crate::support::{
     Reflector, Running, alone, assert_fates_add_up, key_file, number, ping, pinger, run, valid_run, within,
@@ -179,7 +179,7 @@ fn without_a_key_data_goes_to_who_asks_alone() {
     let victim: SocketAddr = "127.0.0.9:9".parse().unwrap();
     let ask = |reflector: &Reflector, key: &str| {
         let (mut line, _) = trusted(reflector.address, key);
-        line.say(&open_message(victim));
+        line.say(&open_message(victim, PLANNED));
         match line.hear().unwrap() {
             Message::Refused { reason } => Some(reason.to_owned()),
             Message::Opened { .. } => None,
@@ -199,7 +199,8 @@ fn a_session_that_was_not_agreed_on_is_not_begun() {
     let nonce = [7; 16];
     let hello = Message::Hello { newest: PROTOCOL, oldest: OLDEST_PROTOCOL, nonce, version: "by hand" };
     let data: SocketAddr = "127.0.0.1:9".parse().unwrap();
-    for first in [open_message(data), Message::Start, Message::Finish, Message::Authenticate { mac: [0; 32] }] {
+    for first in [open_message(data, PLANNED), Message::Start, Message::Finish, Message::Authenticate { mac: [0; 32] }]
+    {
         let mut line = Line::connect(reflector.address);
         line.say(&first);
         assert!(line.is_closed(), "{first:?} comes before any greeting");
@@ -208,7 +209,7 @@ fn a_session_that_was_not_agreed_on_is_not_begun() {
     let mut line = Line::connect(reflector.address);
     line.say(&hello);
     assert!(matches!(line.hear().unwrap(), Message::Welcome { .. }));
-    line.say(&open_message(data));
+    line.say(&open_message(data, PLANNED));
     assert!(line.is_closed(), "a plan comes before any proof");
     let impossible =
         Message::Open { data, payload_bytes: 0, planned_ns: u64::MAX, deadline_ns: u64::MAX, interval_ns: 0 };
@@ -339,6 +340,22 @@ fn a_pinger_that_falls_silent_loses_its_session() {
     let (mut line, _) = trusted(reflector.address, "");
     reflector.says("was sent away: open a session: the other end was silent for 3 s");
     assert!(line.is_closed());
+}
+
+/// Its plan is its word for how long the others wait.
+#[test]
+fn a_pinger_that_outstays_its_plan_loses_its_session() {
+    let reflector = Reflector::start(&[]);
+    let mut lively = Session::open_for(reflector.address, "", 1_000_000_000);
+    let outstayed = Nanos::from_secs(12) + Nanos::new(monotonic_ns());
+    while monotonic_ns() < outstayed.get() {
+        // Told that it is over, it does not go.
+        let _ = lively.line.stream.write_all(&frame(&Message::Alive));
+        sleep(Nanos::from_millis(500));
+    }
+    let line = reflector.says(" closed: ");
+    assert!(line.ends_with("closed: 0 received, 0 answered; serve a session any longer: its plan was 1 s"), "{line}");
+    assert_eq!(number(&Session::open(reflector.address, "").finish(), "/received"), 0);
 }
 
 #[test]
