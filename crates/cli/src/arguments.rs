@@ -1,5 +1,7 @@
 //! The command line.
 
+mod many;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -12,6 +14,8 @@ use tickpong_hostio::thread::Cpu;
 use tickpong_record::Api;
 use tickpong_runner::{DEFAULT_PORT, HotSettings, Key, KeyError};
 use tickpong_units::{Nanos, PayloadLen, Rate, Seed};
+
+pub(crate) use many::{ResultsArguments, SuiteArguments, SuiteFormat, SweepArguments};
 
 /// A benchmark of the host network stack under a market-data workload.
 ///
@@ -28,13 +32,17 @@ const EXIT_CODES: &str = "Exit codes: 0 a valid run; 2 usage or data error; \
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Two hosts on this machine, a run, a report: nothing to set up.
+    /// Two hosts on this machine, a short suite, a report: nothing to set up. With a rate or another part of a plan: that one run.
     Demo(DemoArguments),
     /// The far end; serves one session at a time.
     Reflect(ReflectArguments),
     /// One run against a reflector.
     Ping(PingArguments),
-    /// A run again, from what is on disk.
+    /// Many runs by a plan: base-rate latency, highest sustained rate, latency at that rate, and others.
+    Suite(SuiteArguments),
+    /// The highest sustained rate alone.
+    Sweep(SweepArguments),
+    /// A run or a suite again, from what is on disk.
     Report(ReportArguments),
     /// Completions for a shell, to standard output.
     Completions {
@@ -92,6 +100,16 @@ pub(crate) struct PlanArguments {
     /// Closed loop: the next message waits for the answer to the last, for comparison with classic ping-pong tools.
     #[arg(long, conflicts_with = "rate")]
     pub(crate) closed: bool,
+}
+
+impl PlanArguments {
+    /// Whether nothing but the network API was asked for.
+    pub(crate) fn is_the_usual(&self) -> bool {
+        let Self { rate, size, duration, warm_up, interval, deadline, schedule, seed, api: _, closed } = self;
+        let is_usual = rate.is_none() && size.is_none() && duration.is_none() && warm_up.is_none() && !closed;
+        let second = Nanos::from_secs(1);
+        is_usual && (*interval, *deadline, *seed) == (second, second, Seed::new(1)) && schedule == &["fixed"]
+    }
 }
 
 /// What to ask of this host.
@@ -203,14 +221,21 @@ pub(crate) struct DemoArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PingArguments {
-    /// The reflector: a name or an address, with a port if it is another than 7410.
-    pub(crate) host: String,
+    #[command(flatten)]
+    pub(crate) far: FarArguments,
     #[command(flatten)]
     pub(crate) plan: PlanArguments,
     #[command(flatten)]
-    pub(crate) machine: HostArguments,
-    #[command(flatten)]
     pub(crate) output: OutputArguments,
+}
+
+/// The reflector, and how this host goes about reaching it.
+#[derive(Debug, Args)]
+pub(crate) struct FarArguments {
+    /// The reflector: a name or an address, with a port if it is another than 7410.
+    pub(crate) host: String,
+    #[command(flatten)]
+    pub(crate) machine: HostArguments,
     #[command(flatten)]
     pub(crate) key: KeyArguments,
     /// One thread on this CPU, which sends and receives in turn: right on few CPUs, and the default, on a CPU of tickpong's choice.
@@ -264,12 +289,12 @@ pub(crate) struct ReflectArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// Run directories.
+    /// Directories of runs or suites.
     #[arg(required = true, value_name = "DIR")]
     pub(crate) directories: Vec<PathBuf>,
-    /// Print text or JSON.
+    /// Print text, JSON, or of a suite Markdown.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) format: Format,
+    pub(crate) format: SuiteFormat,
 }
 
 fn cpu(text: &str) -> Result<Cpu, String> {
@@ -333,7 +358,7 @@ mod tests {
     fn help_is_as_reviewed() {
         let mut command = Arguments::command().term_width(100);
         let mut pages = vec![command.render_long_help().to_string()];
-        for name in ["demo", "reflect", "ping", "report"] {
+        for name in ["demo", "reflect", "ping", "suite", "sweep", "report"] {
             let sub = command.find_subcommand_mut(name).unwrap();
             pages.push(format!("===== {name}\n{}", sub.render_long_help()));
         }

@@ -1,20 +1,28 @@
 //! `tickpong demo`: two hosts on this machine.
 
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
 use tickpong_hostio::hosts::Hosts;
 use tickpong_hostio::thread::{Cpu, CpuList, allowed_cpus, default_cpus};
-use tickpong_record::RunWriter;
+use tickpong_lab::player::PingPlayer;
+use tickpong_lab::suite::Suite;
+use tickpong_record::{RunDirectory, RunWriter};
 use tickpong_runner::local::LocalHosts;
 use tickpong_runner::{HotCpus, Key, PingSettings, RunnerError};
-use tickpong_units::Nanos;
+use tickpong_units::{Nanos, Seed};
 
-use crate::arguments::DemoArguments;
-use crate::{output, ping, stop};
+use crate::arguments::{DemoArguments, Format, SuiteFormat};
+use crate::{output, ping, stop, suite};
 
 const DURATION: Nanos = Nanos::from_secs(5);
 
 pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
     let (plan, trace) = ping::plan(&arguments.plan, DURATION)?;
-    arguments.output.output.as_deref().map_or(Ok(()), RunWriter::refuse_existing).map_err(RunnerError::from)?;
+    let is_suite = arguments.plan.is_the_usual() && !arguments.output.observations;
+    if !is_suite {
+        arguments.output.output.as_deref().map_or(Ok(()), RunWriter::refuse_existing).map_err(RunnerError::from)?;
+    }
     let allowed = allowed_cpus().map_err(|source| RunnerError::Cpus { source })?;
     if let Some(cpu) = [arguments.cpu, arguments.reflector_cpu].iter().flatten().find(|cpu| !allowed.contains(cpu)) {
         return Err(RunnerError::NoSuchCpu { cpu: cpu.get(), allowed: CpuList::new(allowed).to_string() }.into());
@@ -43,6 +51,9 @@ pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
     let mut reflect = vec!["--api".to_owned(), arguments.plan.api.to_string()];
     reflect.extend(reflector_cpu.map(|cpu| format!("--cpu={}", cpu.get())));
     reflect.extend(arguments.host.again());
+    if !is_suite {
+        reflect.push("--once".to_owned());
+    }
     let reflector = local.start_reflector(&reflect)?;
     let settings = PingSettings {
         host: reflector.address.clone(),
@@ -59,7 +70,27 @@ pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
         output: arguments.output.output.clone(),
         observations: arguments.output.observations,
     };
-    ping::play(&settings, arguments.output.format, &stop)
+    if is_suite { suite(settings, arguments, &stop) } else { ping::play(&settings, arguments.output.format, &stop) }
+}
+
+/// The three figures in short: the run at the base rate in full, then what all came to.
+fn suite(settings: PingSettings, arguments: &DemoArguments, stop: &AtomicBool) -> anyhow::Result<u8> {
+    let mut suite = Suite::find("demo")?;
+    suite.set_api(arguments.plan.api);
+    suite::advise_plan(&suite);
+    let scratch = tempfile::tempdir().context("make a directory for the runs")?;
+    let output = arguments.output.output.clone().unwrap_or_else(|| scratch.path().join("demo"));
+    let mut player = PingPlayer { settings: PingSettings { output: None, ..settings }, stop };
+    let result = suite::campaign(&suite, &mut player, &output, Some(Seed::new(1)), false, stop)?;
+    if arguments.output.format == Format::Json {
+        return suite::print(&result, SuiteFormat::Json);
+    }
+    if let Some(base) = result.base_rate.iter().flat_map(|base| &base.runs).next() {
+        let read = RunDirectory::read(&output.join(&base.directory))?;
+        output::result(&tickpong_report::text(&read.run, &read.histograms, output::style()))?;
+        output::result("\n")?;
+    }
+    suite::print(&result, SuiteFormat::Text)
 }
 
 fn describe(kind: Hosts) -> &'static str {

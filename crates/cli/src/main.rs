@@ -12,6 +12,7 @@ mod ping;
 mod reflect;
 mod report;
 mod stop;
+mod suite;
 
 use std::process::ExitCode;
 
@@ -23,6 +24,8 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Reflect(arguments) => reflect::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
+        Command::Suite(arguments) => suite::run(&arguments),
+        Command::Sweep(arguments) => suite::sweep(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Completions { shell } => output::completions(shell),
         Command::Man => output::man(),

@@ -57,11 +57,17 @@ pub(crate) fn finished(finished: &Finished, format: Format, stopped: bool) -> an
 pub(crate) struct ProgressLine {
     shown: bool,
     last_width: usize,
+    head: String,
 }
 
 impl ProgressLine {
     pub(crate) fn new() -> Self {
-        Self { shown: io::stderr().is_terminal(), last_width: 0 }
+        Self { shown: io::stderr().is_terminal(), last_width: 0, head: String::new() }
+    }
+
+    /// What stands before what changes.
+    pub(crate) fn head(&mut self, head: String) {
+        self.head = head;
     }
 
     pub(crate) fn show(&mut self, progress: Progress) {
@@ -69,14 +75,11 @@ impl ProgressLine {
             return;
         }
         let Progress { elapsed, length, achieved_rate_hz, lost, p99 } = progress;
-        let p99 = match p99 {
-            Some(Figure::Finite(ns)) => Nanos::new(ns).to_string(),
-            Some(Figure::Infinite) => "inf".to_owned(),
-            Some(Figure::Unsupported) | None => "–".to_owned(),
-        };
+        let p99 = figure(p99.unwrap_or(Figure::Unsupported));
         let (elapsed, length) = (elapsed.as_secs_f64().min(length.as_secs_f64()), length.as_secs_f64());
         let rate = achieved_rate_hz.unwrap_or_default();
-        let line = format!("{elapsed:5.1} of {length:.1} s   {rate:9.0} messages/s   {lost} lost   p99 {p99}");
+        let head = &self.head;
+        let line = format!("{head}{elapsed:5.1} of {length:.1} s   {rate:9.0} messages/s   {lost} lost   p99 {p99}");
         let _ = write!(io::stderr(), "\r{line:<width$}", width = self.last_width);
         self.last_width = line.chars().count();
     }
@@ -87,6 +90,15 @@ impl ProgressLine {
             let _ = write!(io::stderr(), "\r{:width$}\r", "", width = self.last_width);
             self.last_width = 0;
         }
+    }
+}
+
+/// A quantile as it stands in a line.
+pub(crate) fn figure(figure: Figure) -> String {
+    match figure {
+        Figure::Finite(ns) => Nanos::new(ns).to_string(),
+        Figure::Infinite => "inf".to_owned(),
+        Figure::Unsupported => "–".to_owned(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `tickpong ping`, and what it shares with `tickpong demo`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +9,7 @@ use tickpong_record::{Api, Pacing, Plan, ScheduleKind, Trace};
 use tickpong_runner::{HotCpus, PingSettings, RunnerError, ping};
 use tickpong_units::{Nanos, PayloadLen, Rate};
 
-use crate::arguments::{Format, PingArguments, PlanArguments};
+use crate::arguments::{FarArguments, Format, PingArguments, PlanArguments};
 use crate::output::{self, ProgressLine};
 use crate::stop;
 
@@ -20,26 +21,34 @@ const MAX_TRACE_BYTES: u64 = 64 << 20;
 pub(crate) fn run(arguments: &PingArguments) -> anyhow::Result<u8> {
     let stop = stop::on_signals()?;
     let (plan, trace) = plan(&arguments.plan, DEFAULT_DURATION)?;
-    let cpus = match (arguments.tx_cpu, arguments.rx_cpu) {
-        (None, None) => HotCpus::One(arguments.cpu),
-        (tx, rx) => HotCpus::Two { tx, rx },
-    };
-    let settings = PingSettings {
-        host: arguments.host.clone(),
-        plan,
-        trace,
-        bind: arguments.bind,
-        interface: arguments.interface.clone(),
-        key: arguments.key.key().map_err(RunnerError::from)?,
-        cpus,
-        hot: arguments.machine.hot(),
-        clock: arguments.machine.clock(),
-        buffer_bytes: arguments.machine.socket_buffer,
-        labels: arguments.output.labels(),
-        output: arguments.output.output.clone(),
-        observations: arguments.output.observations,
-    };
+    let mut settings = settings(&arguments.far, plan)?;
+    settings.trace = trace;
+    settings.labels = arguments.output.labels();
+    settings.output.clone_from(&arguments.output.output);
+    settings.observations = arguments.output.observations;
     play(&settings, arguments.output.format, &stop)
+}
+
+/// How to reach the reflector and play `plan` with it.
+pub(crate) fn settings(far: &FarArguments, plan: Plan) -> anyhow::Result<PingSettings> {
+    Ok(PingSettings {
+        host: far.host.clone(),
+        plan,
+        trace: None,
+        bind: far.bind,
+        interface: far.interface.clone(),
+        key: far.key.key().map_err(RunnerError::from)?,
+        cpus: match (far.tx_cpu, far.rx_cpu) {
+            (None, None) => HotCpus::One(far.cpu),
+            (tx, rx) => HotCpus::Two { tx, rx },
+        },
+        hot: far.machine.hot(),
+        clock: far.machine.clock(),
+        buffer_bytes: far.machine.socket_buffer,
+        labels: BTreeMap::new(),
+        output: None,
+        observations: false,
+    })
 }
 
 /// Makes the run, with its progress, and prints it.

@@ -48,6 +48,16 @@ pub enum RecordError {
         /// Ours.
         readable: FormatVersion,
     },
+    /// A table of intervals that is none.
+    #[error("read {}, line {line}: {reason}", path.display())]
+    Csv {
+        /// The file.
+        path: PathBuf,
+        /// From one.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A histogram log that ends early or holds what is no histogram of ours.
     #[error("read {}, line {line}: {reason}", path.display())]
     Hlog {

@@ -1,6 +1,10 @@
 //! `intervals.csv`: one row an interval.
 
+mod table;
+
 use crate::{Ends, Figure, Resources, Summary};
+
+pub use table::IntervalTable;
 
 /// The figures of one interval of the run.
 #[derive(Clone, Debug, Default, PartialEq)]

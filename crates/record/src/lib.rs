@@ -19,6 +19,7 @@ mod reflector;
 mod resources;
 mod run;
 mod serial;
+mod suite;
 mod trace;
 
 pub use directory::{RunDirectory, RunWriter, file};
@@ -27,10 +28,14 @@ pub use figure::Figure;
 pub use format::{FormatVersion, RUN_FORMAT};
 pub use hlog::{HlogWriter, read_histograms};
 pub use host::{FactValue, HOST_FORMAT, HostFacts};
-pub use intervals::IntervalRow;
+pub use intervals::{IntervalRow, IntervalTable};
 pub use metric::Metric;
 pub use plan::{Api, Pacing, Plan, PlanError, ScheduleKind, hex};
 pub use reflector::ReflectorReport;
 pub use resources::{Cpu, Memory, Resources, ThreadCpu};
 pub use run::{ClockFacts, Ends, Fates, Identity, Ignored, Losses, Run, Sockets, Source, Summary, UdpCounters, Window};
+pub use suite::{
+    AcrossIntervals, AcrossRuns, FailedRun, GaveWay, HighestRate, Range, SUITE_FORMAT, Series, SeriesRun, Spread,
+    SuiteResult, TriedRate, Used,
+};
 pub use trace::{Trace, TraceError, TraceStep};

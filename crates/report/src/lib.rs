@@ -6,10 +6,12 @@
 
 mod chart;
 mod clean;
+mod grid;
 mod hosts;
 mod number;
 mod page;
 mod played;
+mod suite;
 mod table;
 
 use std::collections::BTreeMap;
@@ -19,6 +21,7 @@ use tickpong_stats::Histogram;
 
 pub use clean::clean;
 use page::Page;
+pub use suite::{suite_json, suite_markdown, suite_text};
 
 /// How a text looks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -66,7 +69,11 @@ pub fn text(run: &Run, histograms: &BTreeMap<Metric, Histogram>, style: Style) -
 ///
 /// Never: a run serialises.
 pub fn json(run: &Run) -> String {
-    let mut json = serde_json::to_string_pretty(run).expect("a run serialises");
+    escaped(serde_json::to_string_pretty(run).expect("a run serialises"))
+}
+
+/// JSON without the characters that it does not mind and terminals do, and with its last line's end.
+fn escaped(mut json: String) -> String {
     // They stand in strings only: outside of them, JSON has no such characters.
     for control in '\u{7f}'..='\u{9f}' {
         if json.contains(control) {

@@ -27,7 +27,7 @@ pub use collect::Progress;
 pub use error::RunnerError;
 pub use hot::HotSettings;
 pub use key::{KEY_VARIABLE, Key, KeyError};
-pub use ping::{Finished, HotCpus, PingSettings, ping};
+pub use ping::{Finished, HotCpus, PingSettings, ping, try_out};
 pub use reflect::{ReflectEvent, ReflectSettings, reflect};
 
 /// The control port, unless another is asked for.

@@ -34,7 +34,7 @@ impl LocalHosts {
         }
     }
 
-    /// Starts this program as a reflector in the second host. It ends when its one session does, and with this process.
+    /// Starts this program as a reflector in the second host. It ends with this process.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl LocalHosts {
             binary_path().map_err(|error| RunnerError::StartReflector { source: std::io::Error::other(error) })?;
         let mut command = Command::new(program);
         command
-            .args(["reflect", "--once", "--listen", &format!("{}:0", self.hosts.reflector_address())])
+            .args(["reflect", "--listen", &format!("{}:0", self.hosts.reflector_address())])
             .args(arguments)
             .env(KEY_VARIABLE, &key)
             .stdin(Stdio::null())

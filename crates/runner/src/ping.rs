@@ -175,6 +175,15 @@ pub fn ping(
     Ok(parts.finish(played))
 }
 
+/// Opens the session of a run and lets it go, so that what keeps it from being made is known before the first packet.
+///
+/// # Errors
+///
+/// Everything that [`ping`] would say before it sends.
+pub fn try_out(settings: &PingSettings) -> Result<(), RunnerError> {
+    open(settings, &Warnings::default()).map(drop)
+}
+
 /// Connects, proves, agrees on data addresses. Nothing is sent to them yet.
 fn open(settings: &PingSettings, warnings: &Warnings) -> Result<Opened, RunnerError> {
     let mut plan = settings.plan.clone();

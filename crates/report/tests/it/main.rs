@@ -3,3 +3,4 @@
 mod build;
 mod laws;
 mod pages;
+mod suites;

@@ -17,6 +17,7 @@ enum Tier {
     L2,
     L3,
     L4,
+    L5,
     L6,
     /// Test only: imports nothing and is imported by nothing.
     Beside,
@@ -32,7 +33,8 @@ const LAYERS: &[Row] = &[
     Row("analyse", Tier::L3, &["units", "stats", "record"]),
     Row("runner", Tier::L4, &["units", "wire", "stats", "hostio", "record", "probe", "analyse"]),
     Row("report", Tier::L4, &["units", "stats", "record"]),
-    Row("cli", Tier::L6, &["units", "record", "runner", "report", "hostio"]),
+    Row("lab", Tier::L5, &["units", "stats", "hostio", "record", "runner"]),
+    Row("cli", Tier::L6, &["units", "record", "runner", "report", "hostio", "lab"]),
     Row("tidy", Tier::Beside, &[]),
 ];
 
