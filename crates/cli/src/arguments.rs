@@ -15,7 +15,7 @@ use tickpong_record::Api;
 use tickpong_runner::{DEFAULT_PORT, HotSettings, Key, KeyError};
 use tickpong_units::{Nanos, PayloadLen, Rate, Seed};
 
-pub(crate) use many::{ResultsArguments, SuiteArguments, SuiteFormat, SweepArguments};
+pub(crate) use many::{CompareArguments, ResultsArguments, SuiteArguments, SuiteFormat, SweepArguments};
 
 /// A benchmark of the host network stack under a market-data workload.
 ///
@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Sweep(SweepArguments),
     /// A run or a suite again, from what is on disk.
     Report(ReportArguments),
+    /// Two runs, or two suites, side by side.
+    Compare(CompareArguments),
     /// Completions for a shell, to standard output.
     Completions {
         /// Which shell.
@@ -358,7 +360,7 @@ mod tests {
     fn help_is_as_reviewed() {
         let mut command = Arguments::command().term_width(100);
         let mut pages = vec![command.render_long_help().to_string()];
-        for name in ["demo", "reflect", "ping", "suite", "sweep", "report"] {
+        for name in ["demo", "reflect", "ping", "suite", "sweep", "report", "compare"] {
             let sub = command.find_subcommand_mut(name).unwrap();
             pages.push(format!("===== {name}\n{}", sub.render_long_help()));
         }

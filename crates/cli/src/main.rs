@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod compare;
 mod demo;
 mod exit;
 mod output;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Suite(arguments) => suite::run(&arguments),
         Command::Sweep(arguments) => suite::sweep(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Completions { shell } => output::completions(shell),
         Command::Man => output::man(),
     };

@@ -6,6 +6,7 @@
 
 mod chart;
 mod clean;
+mod compare;
 mod grid;
 mod hosts;
 mod number;
@@ -20,6 +21,7 @@ use tickpong_record::{Metric, Run};
 use tickpong_stats::Histogram;
 
 pub use clean::clean;
+pub use compare::{compare_runs, compare_suites};
 use page::Page;
 pub use suite::{suite_json, suite_markdown, suite_text};
 

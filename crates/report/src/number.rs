@@ -1,5 +1,7 @@
 //! How numbers are printed.
 
+use tickpong_record::Figure;
+
 /// What stands where there is no number.
 pub(crate) const ABSENT: &str = "–";
 
@@ -35,6 +37,15 @@ pub(crate) fn micros(ns: f64) -> String {
 #[expect(clippy::cast_precision_loss, reason = "four digits are printed")]
 pub(crate) fn whole_micros(ns: u64) -> String {
     micros(ns as f64)
+}
+
+/// A quantile of nanoseconds, as microseconds.
+pub(crate) fn quantile(figure: Figure) -> String {
+    match figure {
+        Figure::Finite(ns) => whole_micros(ns),
+        Figure::Infinite => "inf".to_owned(),
+        Figure::Unsupported => ABSENT.to_owned(),
+    }
 }
 
 /// Nanoseconds as microseconds, without the zeros at the end: for a round number.

@@ -5,7 +5,7 @@ use tickpong_record::{AcrossRuns, Figure, HighestRate, Run, Spread, SuiteResult,
 use crate::Style;
 use crate::clean::clean;
 use crate::grid::Grid;
-use crate::number::{ABSENT, bytes, count, decimal, whole_micros};
+use crate::number::{ABSENT, bytes, count, decimal, quantile, whole_micros};
 use crate::page::{Colour, Page};
 
 /// The longest bar of the curve, and what stands beside it.
@@ -129,7 +129,7 @@ fn figures(result: &SuiteResult) -> Option<Body> {
 fn rows(grid: &mut Grid, [name, rate, size, runs]: [String; 4], across: &AcrossRuns) {
     let of_all = |pick: fn(Spread) -> Figure| {
         let spreads = [across.mean, across.p50, across.p99, across.p999, across.max];
-        spreads.map(|spread| spread.map_or_else(absent, |spread| micros(pick(spread))))
+        spreads.map(|spread| spread.map_or_else(absent, |spread| quantile(pick(spread))))
     };
     let mut row = |[name, rate, size, runs]: [String; 4], [mean, p50, p99, p999, max]: [String; 5]| {
         grid.row([name, rate, size, runs, mean, p50, p99, p999, max]);
@@ -199,8 +199,8 @@ fn curve(highest: &HighestRate, room: usize) -> Option<Body> {
         grid.row([
             format!("{:>9}", count(run.offered_rate_hz)),
             held,
-            micros(run.supply_to_receive_p50_ns),
-            micros(run.supply_to_receive_p99_ns),
+            quantile(run.supply_to_receive_p50_ns),
+            quantile(run.supply_to_receive_p99_ns),
             run.supply_to_receive_max_ns.map_or_else(absent, whole_micros),
             format!("{:<room$}", bar(run.supply_to_receive_p99_ns, least, most, room)),
             format!("{mark:<15}"),
@@ -306,14 +306,6 @@ fn not_made(result: &SuiteResult) -> Vec<String> {
     let failed = result.highest_rate.iter().flat_map(|highest| &highest.failed);
     lines.extend(failed.map(|run| format!("highest-rate {}: {}", run.repetition, clean(&run.because))));
     lines
-}
-
-fn micros(figure: Figure) -> String {
-    match figure {
-        Figure::Finite(ns) => whole_micros(ns),
-        Figure::Infinite => "inf".to_owned(),
-        Figure::Unsupported => absent(),
-    }
 }
 
 fn absent() -> String {

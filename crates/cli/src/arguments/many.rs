@@ -93,3 +93,13 @@ pub(crate) struct SweepArguments {
     #[command(flatten)]
     pub(crate) results: ResultsArguments,
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    /// The directory of a run or a suite.
+    #[arg(value_name = "A")]
+    pub(crate) a: PathBuf,
+    /// The directory of another.
+    #[arg(value_name = "B")]
+    pub(crate) b: PathBuf,
+}

@@ -5,7 +5,7 @@ use tickpong_record::{
     AcrossIntervals, AcrossRuns, FailedRun, Figure, GaveWay, HighestRate, Range, SUITE_FORMAT, Series, SeriesRun,
     Spread, SuiteResult, TriedRate, Used,
 };
-use tickpong_report::{Style, suite_json, suite_markdown, suite_text};
+use tickpong_report::{Style, compare_suites, suite_json, suite_markdown, suite_text};
 use tickpong_units::{Rate, Seed};
 
 use crate::build::Made;
@@ -175,4 +175,16 @@ fn no_line_is_wider_than_the_page() {
         let widest = page.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= width, "{widest} of {width}:\n{page}");
     }
+}
+
+#[test]
+fn two_suites_side_by_side() {
+    let (a, mut b) = (result(), result());
+    let base = b.base_rate.as_mut().unwrap();
+    base.whole.p50 = spread(18_000, 18_300, 18_900);
+    base.runs[0].run.identity.host_hash.reflector = Some("feed".repeat(16));
+    let top = b.top_rate.as_mut().unwrap();
+    (top.repetitions, top.whole.runs) = (1, 1);
+    b.highest_rate.as_mut().unwrap().sustained_hz = Some(250_000);
+    assert_snapshot!(compare_suites(&a, &b, Style { width: 100, colour: false }));
 }
