@@ -77,7 +77,6 @@ pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
 fn suite(settings: PingSettings, arguments: &DemoArguments, stop: &AtomicBool) -> anyhow::Result<u8> {
     let mut suite = Suite::find("demo")?;
     suite.set_api(arguments.plan.api);
-    suite::advise_plan(&suite);
     let scratch = tempfile::tempdir().context("make a directory for the runs")?;
     let output = arguments.output.output.clone().unwrap_or_else(|| scratch.path().join("demo"));
     let mut player = PingPlayer { settings: PingSettings { output: None, ..settings }, stop };

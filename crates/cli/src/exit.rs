@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use tickpong_lab::player::Unplayable;
 use tickpong_runner::RunnerError;
 
 use crate::output;
@@ -38,6 +39,9 @@ fn chain(error: &anyhow::Error) -> String {
 }
 
 fn of_error(error: &anyhow::Error) -> u8 {
+    if let Some(unplayable) = error.downcast_ref::<Unplayable>() {
+        return if unplayable.is_usage { USAGE } else { INVALID };
+    }
     match error.downcast_ref::<RunnerError>() {
         Some(RunnerError::Interrupted) => INTERRUPTED,
         Some(

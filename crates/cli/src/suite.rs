@@ -7,9 +7,9 @@ use anyhow::Context;
 use tickpong_lab::campaign::{Campaign, Event};
 use tickpong_lab::directory::{self, SuiteDirectory};
 use tickpong_lab::judge::missing;
-use tickpong_lab::player::{PingPlayer, Player};
+use tickpong_lab::player::{PingPlayer, Player, check};
 use tickpong_lab::suite::{Scenario, Suite};
-use tickpong_record::{Run, SuiteResult};
+use tickpong_record::{Plan, Run, SuiteResult};
 use tickpong_report::{clean, suite_json, suite_markdown, suite_text};
 use tickpong_runner::PingSettings;
 use tickpong_units::{Nanos, Seed};
@@ -25,11 +25,10 @@ pub(crate) fn run(arguments: &SuiteArguments) -> anyhow::Result<u8> {
     let stop = stop::on_signals()?;
     let suite = Suite::find(&arguments.suite)?;
     let settings = ping::settings(&arguments.far, first_plan(&suite))?;
-    advise_plan(&suite);
     if arguments.plan_only {
+        advise_plan(&suite);
         return Ok(exit::OK);
     }
-    check(&suite, &settings)?;
     play(&suite, settings, &arguments.output, &arguments.results, &stop)
 }
 
@@ -37,8 +36,6 @@ pub(crate) fn sweep(arguments: &SweepArguments) -> anyhow::Result<u8> {
     let stop = stop::on_signals()?;
     let suite = Suite::read("arguments", &search_of(arguments), &|name| Err(name.to_owned()))?;
     let settings = ping::settings(&arguments.far, first_plan(&suite))?;
-    advise_plan(&suite);
-    check(&suite, &settings)?;
     match &arguments.output {
         Some(output) => play(&suite, settings, output, &arguments.results, &stop),
         None => {
@@ -53,29 +50,27 @@ fn search_of(arguments: &SweepArguments) -> String {
     let step = arguments
         .step
         .map_or_else(|| format!("resolution = {:?}", arguments.resolution), |step| format!("step = {}", step.get()));
+    // As long as intervals allow, up to the usual.
+    let deadline = Nanos::from_secs(1).min(arguments.interval.saturating_mul(Plan::MAX_INTERVALS_A_DEADLINE));
     format!(
         "format = 1\nsuite = \"sweep\"\nabout = \"the highest sustained rate of {size} bytes\"\n[highest_rate]\nfrom = {}\nto = {}\n{step}\n\
-         allow_loss = {:?}\nallow_shortfall = {:?}\nsize = {size}\nduration = \"{}ns\"\ninterval = \"{}ns\"\napi = \"{}\"\n",
+         allow_loss = {:?}\nallow_shortfall = {:?}\nsize = {size}\nduration = \"{}ns\"\ninterval = \"{}ns\"\ndeadline = \"{}ns\"\napi = \"{}\"\n",
         arguments.from.get(),
         arguments.to.get(),
         arguments.allow_loss,
         arguments.allow_shortfall,
         arguments.duration.get(),
         arguments.interval.get(),
+        deadline.get(),
         arguments.api,
         size = arguments.size.get(),
     )
 }
 
 /// Any plan of the suite: what the settings are completed with until a run has its own.
-fn first_plan(suite: &Suite) -> tickpong_record::Plan {
+fn first_plan(suite: &Suite) -> Plan {
     let of_sweep = suite.highest_rate.as_ref().map(|sweep| sweep.plan.clone());
     suite.known().next().map(|scenario| scenario.plan.clone()).or(of_sweep).expect("a suite plays something")
-}
-
-/// Everything that can be found out before the first packet.
-fn check(suite: &Suite, settings: &PingSettings) -> anyhow::Result<()> {
-    tickpong_lab::player::check(suite, settings).map_err(Into::into)
 }
 
 /// Plays the suite into `output`, and prints what it came to.
@@ -86,6 +81,7 @@ fn play(
     results: &ResultsArguments,
     stop: &AtomicBool,
 ) -> anyhow::Result<u8> {
+    check(suite, &settings)?;
     let settings = PingSettings { labels: results.label.iter().cloned().collect(), ..settings };
     let mut player = PingPlayer { settings, stop };
     let result = campaign(suite, &mut player, output, results.order, results.fail_fast, stop)?;
@@ -103,6 +99,7 @@ pub(crate) fn campaign(
 ) -> anyhow::Result<SuiteResult> {
     let seed = order.map_or_else(tickpong_lab::campaign::chance, Ok)?;
     let directory = SuiteDirectory::open(output, suite, seed)?;
+    advise_plan(suite);
     if directory.taken_up {
         output::advise(&format!("taking up {} again: what was played is kept", output.display()));
     }
@@ -140,7 +137,7 @@ pub(crate) fn shown(result: &SuiteResult, format: SuiteFormat) -> String {
 }
 
 /// What will be played, how often, and how long it takes.
-pub(crate) fn advise_plan(suite: &Suite) {
+fn advise_plan(suite: &Suite) {
     output::advise(&format!("suite {}: {}", clean(&suite.name), clean(&suite.about)));
     if let Some(sweep) = &suite.highest_rate {
         let (most, each) = (sweep.strategy.most_runs(), seconds(sweep.plan.length()));

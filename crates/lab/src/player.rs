@@ -72,29 +72,41 @@ impl Player for PingPlayer<'_> {
     }
 }
 
+/// What keeps a suite from being played here.
+#[derive(Debug, Error)]
+#[error("{problems}")]
+pub struct Unplayable {
+    /// Each cause once, with the scenarios that it concerns.
+    pub problems: SuiteProblems,
+    /// Whether other arguments would help; else the hosts must change.
+    pub is_usage: bool,
+}
+
 /// Finds out what would keep a suite from being played here, before the first packet: a session of each kind is opened and let go.
 ///
 /// # Errors
 ///
 /// With everything that is wrong, and the scenarios that it concerns.
-pub fn check(suite: &Suite, settings: &PingSettings) -> Result<(), SuiteProblems> {
+pub fn check(suite: &Suite, settings: &PingSettings) -> Result<(), Unplayable> {
     let plans = suite.known().chain(&suite.top_rate).map(|scenario| (scenario.name.as_str(), &scenario.plan));
     let search = suite.highest_rate.iter().map(|sweep| (HIGHEST_RATE, &sweep.plan));
+    let mut tried: BTreeMap<String, Result<(), RunnerError>> = BTreeMap::new();
     let mut wrong: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    let mut seen: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut is_usage = true;
     for (name, plan) in plans.chain(search) {
         let asked = PingSettings { plan: plan.clone(), ..settings.clone() };
-        let refused =
-            seen.entry(plan.api_pinger.to_string()).or_insert_with(|| try_out(&asked).err().map(|e| in_full(&e)));
-        if let Some(why) = refused {
-            wrong.entry(why.clone()).or_default().push(name);
+        let outcome = tried.entry(plan.api_pinger.to_string()).or_insert_with(|| try_out(&asked));
+        if let Err(error) = outcome {
+            is_usage &= matches!(error, RunnerError::NoSuchCpu { .. } | RunnerError::Plan(_) | RunnerError::Key(_));
+            wrong.entry(in_full(error)).or_default().push(name);
         }
     }
     if wrong.is_empty() {
         return Ok(());
     }
     let what = |(why, names): (String, Vec<&str>)| Problem { line: 0, what: format!("{}: {why}", names.join(", ")) };
-    Err(SuiteProblems { file: suite.name.clone(), problems: wrong.into_iter().map(what).collect() })
+    let problems = SuiteProblems { file: suite.name.clone(), problems: wrong.into_iter().map(what).collect() };
+    Err(Unplayable { problems, is_usage })
 }
 
 fn play_error(error: &RunnerError) -> PlayError {

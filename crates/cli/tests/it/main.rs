@@ -10,5 +10,6 @@ mod relay;
 mod run_directory;
 mod security;
 mod sessions;
+mod suites;
 mod support;
 mod two_hosts;
