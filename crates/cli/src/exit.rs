@@ -42,6 +42,7 @@ fn of_error(error: &anyhow::Error) -> u8 {
         Some(RunnerError::Interrupted) => INTERRUPTED,
         Some(
             RunnerError::Unprotected { .. }
+            | RunnerError::Host { .. }
             | RunnerError::Key(_)
             | RunnerError::Plan(_)
             | RunnerError::Record(_)
@@ -61,6 +62,8 @@ fn of_error(error: &anyhow::Error) -> u8 {
             | RunnerError::Busy { .. }
             | RunnerError::Refused { .. }
             | RunnerError::NotProven { .. }
+            | RunnerError::Elsewhere { .. }
+            | RunnerError::OtherFamily { .. }
             | RunnerError::Socket(_)
             | RunnerError::Cpus { .. }
             | RunnerError::Clock { .. }
