@@ -363,7 +363,13 @@ fn who_connects_and_says_nothing_is_in_nobodys_way() {
     let _alone = alone();
     let reflector = Reflector::start(&[]);
     // Many more than are heard out at once: each for its whole time, one after the other, would outlast a pinger's patience.
-    let idle: Vec<Line> = (0..300).map(|_| Line::connect(reflector.address)).collect();
+    let mut idle: Vec<Line> = (0..300).map(|_| Line::connect(reflector.address)).collect();
+    assert!(idle[0].is_closed(), "the oldest makes room");
+    let youngest = &idle.last().unwrap().stream;
+    youngest.set_nonblocking(true).unwrap();
+    let heard = youngest.peek(&mut [0]).unwrap_err();
+    assert_eq!(heard.kind(), std::io::ErrorKind::WouldBlock, "the youngest has its time");
+    youngest.set_nonblocking(false).unwrap();
     assert_fates_add_up(&valid_run(&reflector.host(), &[]));
     for mut line in idle {
         assert!(line.is_closed(), "a connection that stays silent is closed");

@@ -401,6 +401,27 @@ fn a_reflector_that_makes_no_sense_is_given_up_with_a_word_for_it() {
 }
 
 #[test]
+fn what_the_network_sends_back_is_told() {
+    let _alone = alone();
+    let mut pings = 0;
+    let answer = move |socket: &UdpSocket, pong: Vec<u8>| {
+        pings += 1;
+        if pings < 100 {
+            socket.send(&pong).unwrap();
+        } else {
+            // From here on nobody hears the pinger, and its kernel is told so.
+            socket.connect("127.0.0.1:9").unwrap();
+        }
+    };
+    let (address, far) = by_hand::reflector(answer, serde_json::to_vec(&by_hand::report(100)).unwrap());
+    let run = ping(&address.to_string(), &["--format", "json"]).played();
+    far.join().unwrap();
+    let warnings = run["warnings"].as_array().unwrap();
+    let told = warnings.iter().any(|warning| warning.as_str().unwrap().contains(" ICMP errors came back"));
+    assert!(told, "{run:#}");
+}
+
+#[test]
 fn a_trace_is_played_message_by_message() {
     let _alone = alone();
     let dir = tempdir().unwrap();
