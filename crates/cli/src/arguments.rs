@@ -249,12 +249,15 @@ pub(crate) struct FarArguments {
     /// The receiver is a thread of its own, on this CPU.
     #[arg(long, value_name = "CPU", value_parser = cpu)]
     pub(crate) rx_cpu: Option<Cpu>,
-    /// The local data address.
+    /// The local data address [default: the one on the way to the reflector's data address].
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) bind: Option<IpAddr>,
     /// The interface that data goes through.
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) interface: Option<String>,
+    /// The interface that the control connection goes through [default: as the routes have it].
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) control_interface: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -262,12 +265,16 @@ pub(crate) struct ReflectArguments {
     /// Where to listen for pingers: ADDRESS or ADDRESS:PORT; beyond loopback only with a key.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = control_address)]
     pub(crate) listen: SocketAddr,
-    /// The data address: ADDRESS or ADDRESS:PORT [default: the control address, a port for each session].
+    /// The data address: ADDRESS or ADDRESS:PORT; another than the control address only with a key [default: the control address, or
+    /// the one of --interface; a port for each session].
     #[arg(long, value_name = "ADDRESS", value_parser = data_address)]
     pub(crate) data: Option<SocketAddr>,
     /// The interface that data goes through.
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) interface: Option<String>,
+    /// The interface that control connections come through [default: any].
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) control_interface: Option<String>,
     /// Receive on this multicast group, and answer by unicast.
     #[arg(long, value_name = "GROUP", value_parser = group)]
     pub(crate) join: Option<IpAddr>,

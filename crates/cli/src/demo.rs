@@ -61,6 +61,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
         trace,
         bind: Some(local.hosts.pinger_address()),
         interface: None,
+        control_interface: None,
         key: Key::from_text(reflector.key()).map_err(RunnerError::from)?,
         cpus: HotCpus::One(cpu),
         hot: arguments.host.hot(),

@@ -46,6 +46,7 @@ fn of_error(error: &anyhow::Error) -> u8 {
         Some(RunnerError::Interrupted) => INTERRUPTED,
         Some(
             RunnerError::Unprotected { .. }
+            | RunnerError::Host { .. }
             | RunnerError::Key(_)
             | RunnerError::Plan(_)
             | RunnerError::Record(_)
@@ -65,6 +66,8 @@ fn of_error(error: &anyhow::Error) -> u8 {
             | RunnerError::Busy { .. }
             | RunnerError::Refused { .. }
             | RunnerError::NotProven { .. }
+            | RunnerError::Elsewhere { .. }
+            | RunnerError::OtherFamily { .. }
             | RunnerError::Socket(_)
             | RunnerError::Cpus { .. }
             | RunnerError::Clock { .. }

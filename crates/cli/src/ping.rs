@@ -37,6 +37,7 @@ pub(crate) fn settings(far: &FarArguments, plan: Plan) -> anyhow::Result<PingSet
         trace: None,
         bind: far.bind,
         interface: far.interface.clone(),
+        control_interface: far.control_interface.clone(),
         key: far.key.key().map_err(RunnerError::from)?,
         cpus: match (far.tx_cpu, far.rx_cpu) {
             (None, None) => HotCpus::One(far.cpu),

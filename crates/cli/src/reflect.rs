@@ -11,6 +11,7 @@ pub(crate) fn run(arguments: &ReflectArguments) -> anyhow::Result<u8> {
         listen: arguments.listen,
         data: arguments.data,
         interface: arguments.interface.clone(),
+        control_interface: arguments.control_interface.clone(),
         join: arguments.join,
         cpu: arguments.cpu,
         api: arguments.api,

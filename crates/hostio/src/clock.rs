@@ -116,11 +116,6 @@ pub struct HostClock {
 }
 
 impl HostClock {
-    /// The best clock that can be trusted; takes `span`, at least 1 ms, if the processor's counter has to be calibrated.
-    pub fn calibrate(span: Nanos) -> Self {
-        Self::choose(ClockChoice::Auto, span).unwrap_or_else(Self::monotonic)
-    }
-
     /// The clock asked for; takes `span`, at least 1 ms, if the processor's counter has to be calibrated.
     ///
     /// # Errors

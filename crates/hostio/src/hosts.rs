@@ -8,15 +8,12 @@ mod rtnetlink;
 mod set_up;
 
 use std::fmt;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::thread;
 
-use nix::sched::{CloneFlags, setns};
 use thiserror::Error;
 
 pub use child::die_with_parent;
@@ -104,7 +101,6 @@ pub struct TwoHosts {
     kind: Hosts,
     /// The reflector's network namespace; none on loopback.
     reflector: Option<Arc<OwnedFd>>,
-    has_v6: bool,
 }
 
 impl TwoHosts {
@@ -117,10 +113,9 @@ impl TwoHosts {
     /// When the process has other threads (a namespace takes one thread along, not the process), or when the machine refuses.
     pub fn set_up(kind: Hosts) -> Result<Self, HostsError> {
         match kind {
-            Hosts::Loopback => Ok(Self::loopback()),
+            Hosts::Loopback => Ok(Self::LOOPBACK),
             Hosts::Namespaces | Hosts::UserNamespaces => {
-                let made = set_up::rehearse_and_move(kind)?;
-                Ok(Self { kind, reflector: Some(Arc::new(made.reflector)), has_v6: made.has_v6 })
+                Ok(Self { kind, reflector: Some(Arc::new(set_up::rehearse_and_move(kind)?)) })
             }
         }
     }
@@ -136,7 +131,7 @@ impl TwoHosts {
                 Err(reason) => refused.push(Refused { kind, reason }),
             }
         }
-        (Self::loopback(), refused)
+        (Self::LOOPBACK, refused)
     }
 
     /// How the hosts are made.
@@ -144,34 +139,14 @@ impl TwoHosts {
         self.kind
     }
 
-    /// The pinger's IPv4 address.
+    /// The pinger's address.
     pub fn pinger_address(&self) -> IpAddr {
-        self.v4(set_up::PINGER.v4, Ipv4Addr::LOCALHOST)
+        self.address(set_up::PINGER.v4, Ipv4Addr::LOCALHOST)
     }
 
-    /// The reflector's IPv4 address.
+    /// The reflector's address.
     pub fn reflector_address(&self) -> IpAddr {
-        self.v4(set_up::REFLECTOR.v4, Ipv4Addr::new(127, 0, 0, 2))
-    }
-
-    /// The pinger's IPv6 address; `None` when the machine has no IPv6.
-    pub fn pinger_address_v6(&self) -> Option<IpAddr> {
-        self.v6(set_up::PINGER.v6)
-    }
-
-    /// The reflector's IPv6 address; on loopback the same as the pinger's. `None` when the machine has no IPv6.
-    pub fn reflector_address_v6(&self) -> Option<IpAddr> {
-        self.v6(set_up::REFLECTOR.v6)
-    }
-
-    /// The name of the pinger's device, in its host.
-    pub fn pinger_interface(&self) -> &'static str {
-        if self.reflector.is_some() { set_up::PINGER.interface } else { LOOPBACK_DEVICE }
-    }
-
-    /// The name of the reflector's device, in its host.
-    pub fn reflector_interface(&self) -> &'static str {
-        if self.reflector.is_some() { set_up::REFLECTOR.interface } else { LOOPBACK_DEVICE }
+        self.address(set_up::REFLECTOR.v4, Ipv4Addr::new(127, 0, 0, 2))
     }
 
     /// Makes `command` run on the reflector's host, and die with the thread that spawns it.
@@ -184,43 +159,12 @@ impl TwoHosts {
         }
     }
 
-    /// Runs `f` on the reflector's host, on a thread of its own, and waits for it.
-    ///
-    /// # Errors
-    ///
-    /// When the thread cannot be started, or not enter the host.
-    ///
-    /// # Panics
-    ///
-    /// When `f` does.
-    pub fn in_reflector<T: Send>(&self, f: impl FnOnce() -> T + Send) -> io::Result<T> {
-        thread::scope(|scope| {
-            let entered = thread::Builder::new().name("in-reflector".into()).spawn_scoped(scope, || {
-                if let Some(namespace) = &self.reflector {
-                    setns(namespace, CloneFlags::CLONE_NEWNET)?;
-                }
-                Ok(f())
-            })?;
-            entered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
-    }
+    const LOOPBACK: Self = Self { kind: Hosts::Loopback, reflector: None };
 
-    fn loopback() -> Self {
-        let has_v6 = std::net::UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
-        Self { kind: Hosts::Loopback, reflector: None, has_v6 }
-    }
-
-    fn v4(&self, in_namespace: Ipv4Addr, on_loopback: Ipv4Addr) -> IpAddr {
+    fn address(&self, in_namespace: Ipv4Addr, on_loopback: Ipv4Addr) -> IpAddr {
         IpAddr::V4(if self.reflector.is_some() { in_namespace } else { on_loopback })
     }
-
-    fn v6(&self, in_namespace: Ipv6Addr) -> Option<IpAddr> {
-        let address = if self.reflector.is_some() { in_namespace } else { Ipv6Addr::LOCALHOST };
-        self.has_v6.then_some(IpAddr::V6(address))
-    }
 }
-
-const LOOPBACK_DEVICE: &str = "lo";
 
 #[cfg(test)]
 mod tests {
@@ -239,15 +183,13 @@ mod tests {
     fn loopback_is_always_there() {
         let hosts = TwoHosts::set_up(Hosts::Loopback).unwrap();
         assert_eq!(hosts.kind(), Hosts::Loopback);
-        assert_eq!((hosts.pinger_interface(), hosts.reflector_interface()), ("lo", "lo"));
         assert_ne!(hosts.pinger_address(), hosts.reflector_address());
-        assert_eq!(hosts.in_reflector(|| 7).unwrap(), 7);
     }
 
     #[test]
     fn a_process_with_threads_is_told_so() {
         // The harness itself is the second thread, whatever the number of tests.
-        thread::scope(|scope| {
+        std::thread::scope(|scope| {
             scope.spawn(|| {
                 let refused = TwoHosts::set_up(Hosts::Namespaces);
                 assert!(matches!(refused, Err(HostsError::Threads { threads: 2.. })), "{refused:?}");

@@ -6,6 +6,8 @@
 pub mod clock;
 pub mod facts;
 pub mod hosts;
+pub mod signal;
 pub mod socket;
+pub mod stream;
 pub mod thread;
 pub mod usage;

@@ -11,7 +11,7 @@ mod error;
 mod options;
 mod setup;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +24,7 @@ use tickpong_units::Nanos;
 
 pub use self::counters::{UdpCounters, udp_counters};
 pub use self::error::{SocketError, SocketWarning};
-pub use self::setup::{BufferFacts, BufferGrant, MulticastGroup, SocketSetup};
+pub use self::setup::{BufferFacts, BufferGrant, MulticastGroup, SocketSetup, source_towards};
 
 /// What became of a send.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -98,11 +98,10 @@ impl UdpSocket {
     ///
     /// When the kernel does not tell.
     pub fn local_addr(&self) -> Result<SocketAddr, SocketError> {
-        let address = self.socket.local_addr().map_err(SocketError::LocalAddr)?;
-        address.as_socket().ok_or_else(|| SocketError::LocalAddr(std::io::ErrorKind::Unsupported.into()))
+        setup::local_addr(&self.socket)
     }
 
-    /// Sends multicast by this interface, given by name or number.
+    /// Sends multicast by this interface, given by name or number. It stays on that network: the system lets it pass no router.
     ///
     /// # Errors
     ///
@@ -117,19 +116,6 @@ impl UdpSocket {
         let request = libc::ip_mreqn { imr_multiaddr: any, imr_address: any, imr_ifindex: index };
         options::set(self.as_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
             .map_err(setup::refused("IP_MULTICAST_IF"))
-    }
-
-    /// How many routers a multicast datagram may pass, plus one; the system's default is 1, this network only.
-    ///
-    /// # Errors
-    ///
-    /// When the kernel refuses.
-    pub fn set_multicast_hops(&self, hops: u8) -> Result<(), SocketError> {
-        if self.local_addr()?.is_ipv6() {
-            self.socket.set_multicast_hops_v6(hops.into()).map_err(setup::refused("IPV6_MULTICAST_HOPS"))
-        } else {
-            self.socket.set_multicast_ttl_v4(hops.into()).map_err(setup::refused("IP_MULTICAST_TTL"))
-        }
     }
 
     /// Sends one datagram, without waiting for room.
@@ -237,16 +223,6 @@ struct PendingError;
 impl AsFd for UdpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
-    }
-}
-
-/// The most bytes of payload that one datagram to `peer` carries, in fragments if need be.
-pub const fn largest_payload(peer: IpAddr) -> usize {
-    match peer {
-        // 65,535 less an IP header of 20 and a UDP header of 8.
-        IpAddr::V4(_) => 65_507,
-        // IPv6 does not count its own header.
-        IpAddr::V6(_) => 65_527,
     }
 }
 

@@ -22,7 +22,7 @@ pub use path::{PathProbe, probe_path};
 pub use pinger::{Handover, ping, receive_only, send_only};
 pub use platform::{Platform, Receives, Reflects, Sends, Sent, TurnedAround};
 pub use receive::{Receiver, Verdict, open_intervals};
-pub use reflect::{Published, Reflector, ReflectorTotals, reflect};
+pub use reflect::{Reflector, ReflectorTotals, reflect};
 pub use schedule::{Due, Schedule};
 pub use transmit::Transmitter;
 pub use window::{Seen, SeqWindow};

@@ -1,7 +1,5 @@
 //! The reflecting side: every ping of the session goes back, stamped; nothing else does.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use tickpong_record::capture::Turns;
 use tickpong_units::{Instant, Nanos, Rate, ReflectorClock};
 use tickpong_wire::{Datagram, Kind, Malformed, Token, datagram};
@@ -29,20 +27,6 @@ pub struct ReflectorTotals {
     pub malformed: u64,
     /// Datagrams of another session, or that no reflector can get.
     pub foreign: u64,
-}
-
-/// What a reflector has counted so far, for another thread to read.
-#[derive(Debug, Default)]
-pub struct Published {
-    received: AtomicU64,
-    unanswered: AtomicU64,
-}
-
-impl Published {
-    /// Pings of the session so far, and those of them that could not be answered.
-    pub fn read(&self) -> (u64, u64) {
-        (self.received.load(Ordering::Relaxed), self.unanswered.load(Ordering::Relaxed))
-    }
 }
 
 impl Reflector {
@@ -95,7 +79,7 @@ impl Reflector {
 }
 
 /// Answers until asked to stop. Turns are counted from the one that brings the first ping to the one that brings the last.
-pub fn reflect<P: Reflects>(platform: &mut P, reflector: &mut Reflector, published: &Published) -> Turns {
+pub fn reflect<P: Reflects>(platform: &mut P, reflector: &mut Reflector) -> Turns {
     let (mut turns, mut up_to_last) = (Turns::default(), Turns::default());
     while !platform.stop_asked() {
         let pings_before = reflector.pings();
@@ -117,8 +101,6 @@ pub fn reflect<P: Reflects>(platform: &mut P, reflector: &mut Reflector, publish
         up_to_last = turns;
         // Path probes are answered in the same calls, before the run; a refused answer to one is not a ping's.
         reflector.totals.unanswered += (answers - (turned.answered as u64).min(answers)).min(pings);
-        published.received.store(reflector.totals.received, Ordering::Relaxed);
-        published.unanswered.store(reflector.totals.unanswered, Ordering::Relaxed);
     }
     up_to_last
 }

@@ -1,4 +1,4 @@
-//! A control connection: whole messages in and out, within limits of size and time.
+//! A control connection: whole messages in and out, within limits of size and time, and sealed once both ends trust each other.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use tickpong_hostio::clock::monotonic_ns;
 use tickpong_units::Nanos;
-use tickpong_wire::control::{BadMessage, FRAME_HEADER_LEN, FrameHeader, MAX_FRAME_LEN, Message};
+use tickpong_wire::control::{BadMessage, FRAME_HEADER_LEN, FrameHeader, MAX_BODY, MAX_REPORT, Message, SEAL_LEN};
 
 use crate::RunnerError;
+use crate::key::Seal;
+use crate::resolve::canonical;
 
 /// How long a write may take before the other end counts as gone.
 const WRITE_PATIENCE: Duration = Duration::from_secs(3);
@@ -20,8 +22,18 @@ pub(crate) struct Connection {
     /// What has come of the next frame.
     inbox: Vec<u8>,
     outbox: Vec<u8>,
-    /// Whether the frame at the front of the inbox was given out.
-    taken: bool,
+    /// Bytes at the front of the inbox that were given out.
+    taken: usize,
+    /// The longest body that makes sense now.
+    most: usize,
+    seals: Option<Seals>,
+}
+
+/// What makes the messages of a session its own, each way.
+#[derive(Debug)]
+struct Seals {
+    ours: Seal,
+    theirs: Seal,
 }
 
 /// What came within the time given.
@@ -34,19 +46,36 @@ impl Connection {
     pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(WRITE_PATIENCE))?;
-        Ok(Self { stream, inbox: Vec::with_capacity(2_048), outbox: Vec::new(), taken: false })
+        Ok(Self { stream, inbox: Vec::with_capacity(2_048), outbox: Vec::new(), taken: 0, most: MAX_BODY, seals: None })
     }
 
+    /// Of the family that is spoken on the wire, whatever the listener's is.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.stream.local_addr()
+        self.stream.local_addr().map(canonical)
+    }
+
+    /// From here on every message bears a seal, each way.
+    pub(crate) fn seal(&mut self, ours: Seal, theirs: Seal) {
+        self.seals = Some(Seals { ours, theirs });
+    }
+
+    /// From here on a report may come, which is longer than anything else.
+    pub(crate) fn allow_report(&mut self) {
+        self.most = MAX_REPORT;
     }
 
     /// Sends one message.
     pub(crate) fn send(&mut self, doing: &'static str, message: &Message<'_>) -> Result<(), RunnerError> {
         // Reports alone are large; everything else fits the first kilobyte.
-        self.outbox.resize(if matches!(message, Message::Report { .. }) { MAX_FRAME_LEN } else { 2_048 }, 0);
+        let body = if matches!(message, Message::Report { .. }) { MAX_REPORT } else { MAX_BODY };
+        self.outbox.resize(FRAME_HEADER_LEN + body, 0);
         let length = message.emit(&mut self.outbox).map_err(|source| RunnerError::BadMessage { doing, source })?;
-        self.stream.write_all(&self.outbox[..length]).map_err(|source| RunnerError::Control { doing, source })
+        self.outbox.truncate(length);
+        if let Some(seals) = &mut self.seals {
+            let seal = seals.ours.make(&self.outbox);
+            self.outbox.extend_from_slice(&seal);
+        }
+        self.stream.write_all(&self.outbox).map_err(|source| RunnerError::Control { doing, source })
     }
 
     /// Waits for one message, at most for `patience`, however slowly its bytes come.
@@ -97,26 +126,30 @@ impl Connection {
         // Another program may say less than a header and then wait.
         FrameHeader::begin(&self.inbox)?;
         let Some(header) = self.inbox.first_chunk::<FRAME_HEADER_LEN>() else { return Ok(None) };
-        let length = FRAME_HEADER_LEN + FrameHeader::parse(header)?.body_len;
+        let seal = if self.seals.is_some() { SEAL_LEN } else { 0 };
+        let length = FRAME_HEADER_LEN + FrameHeader::parse(header, self.most)?.body_len + seal;
         Ok((self.inbox.len() >= length).then_some(length))
     }
 
     fn take(&mut self, doing: &'static str) -> Result<Message<'_>, RunnerError> {
         let bad = |source| RunnerError::BadMessage { doing, source };
         let (front, body) = self.inbox.split_first_chunk::<FRAME_HEADER_LEN>().ok_or(bad(BadMessage::TooShort))?;
-        let header = FrameHeader::parse(front).map_err(bad)?;
-        let body = body.get(..header.body_len).ok_or(bad(BadMessage::TooShort))?;
-        self.taken = true;
+        let header = FrameHeader::parse(front, self.most).map_err(bad)?;
+        let (body, behind) = body.split_at_checked(header.body_len).ok_or(bad(BadMessage::TooShort))?;
+        self.taken = FRAME_HEADER_LEN + header.body_len;
+        if let Some(seals) = &mut self.seals {
+            let seal = behind.first_chunk::<SEAL_LEN>().ok_or(bad(BadMessage::TooShort))?;
+            if !seals.theirs.holds(&self.inbox[..self.taken], seal) {
+                return Err(bad(BadMessage::Seal));
+            }
+            self.taken += SEAL_LEN;
+        }
         Message::parse(header, body).map_err(bad)
     }
 
     /// Drops the frame that was given out last: it lived in the inbox until now, because its text is borrowed from there.
     fn drop_taken(&mut self) {
-        if self.taken {
-            if let Ok(Some(length)) = self.frame_len() {
-                self.inbox.drain(..length);
-            }
-            self.taken = false;
-        }
+        self.inbox.drain(..self.taken);
+        self.taken = 0;
     }
 }

@@ -14,14 +14,16 @@ use crate::key::KeyError;
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the fields are what the messages show")]
 pub enum RunnerError {
+    #[error("read `{host}` as a host: want HOST, HOST:PORT or [IPV6]:PORT, with a port from 1 to 65535")]
+    Host { host: String },
     #[error("resolve the host name `{host}`")]
     Resolve {
         host: String,
         #[source]
         source: io::Error,
     },
-    #[error("resolve the host name `{host}`: it has no address{}", if *.bound { " of the family that --bind asks for" } else { "" })]
-    NoAddress { host: String, bound: bool },
+    #[error("resolve the host name `{host}`: it has no address")]
+    NoAddress { host: String },
     #[error("connect to the reflector at {address}: {}", connect_advice(.source))]
     Connect {
         address: SocketAddr,
@@ -63,6 +65,13 @@ pub enum RunnerError {
         "trust the reflector at {address}: it could not prove that it holds the key; give both sides the same --key-file"
     )]
     NotProven { address: SocketAddr },
+    #[error(
+        "use the reflector at {address}: it wants data sent to {data}, and without a key nothing shows that it speaks for that host; \
+         give both sides the same --key-file"
+    )]
+    Elsewhere { address: SocketAddr, data: std::net::IpAddr },
+    #[error("bind data to {bind}: the reflector's data address is {data}, of the other family")]
+    OtherFamily { bind: std::net::IpAddr, data: std::net::IpAddr },
     #[error("read the key: {0}")]
     Key(#[from] KeyError),
     #[error("{0}")]

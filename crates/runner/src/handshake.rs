@@ -43,7 +43,10 @@ pub(crate) fn greet(connection: &mut Connection, key: &Key, address: SocketAddr)
     let session = Session { protocol, pinger, reflector };
     connection.send(doing, &Message::Authenticate { mac: key.prove(Role::Pinger, &session) })?;
     match connection.expect(doing, PATIENCE)? {
-        Message::Authenticated { mac } if key.verify(Role::Reflector, &session, &mac) => Ok(key.token(&session)),
+        Message::Authenticated { mac } if key.verify(Role::Reflector, &session, &mac) => {
+            connection.seal(key.seal(Role::Pinger, &session), key.seal(Role::Reflector, &session));
+            Ok(key.token(&session))
+        }
         Message::Authenticated { .. } => Err(RunnerError::NotProven { address }),
         other => Err(refusal(other, doing, address)),
     }
@@ -68,8 +71,8 @@ pub(crate) fn refusal(message: Message<'_>, doing: &'static str, address: Socket
 
 /// The reflector's side: what came of a greeting.
 pub(crate) enum Greeted {
-    /// The pinger holds the key. The session is free to be opened; the proof to send is the reflector's own.
-    Trusted { token: Token, session: Session },
+    /// The pinger holds the key, and waits for the reflector's own proof.
+    Trusted { session: Session },
     /// The pinger was sent away, or said nothing that makes sense.
     SentAway { why: String },
 }
@@ -106,7 +109,15 @@ pub(crate) fn hear(
             .send(doing, &Message::Refused { reason: "the key is another; give both sides the same --key-file" })?;
         return Ok(Greeted::SentAway { why: "it does not hold the key".to_owned() });
     }
-    Ok(Greeted::Trusted { token: key.token(&session), session })
+    Ok(Greeted::Trusted { session })
+}
+
+/// Proves to a pinger that this side holds the key, too; from here on both seal what they say.
+pub(crate) fn prove(connection: &mut Connection, key: &Key, session: &Session) -> Result<Token, RunnerError> {
+    let mac = key.prove(Role::Reflector, session);
+    connection.send("prove the key", &Message::Authenticated { mac })?;
+    connection.seal(key.seal(Role::Reflector, session), key.seal(Role::Pinger, session));
+    Ok(key.token(session))
 }
 
 fn nonce() -> Result<Nonce, RunnerError> {

@@ -103,6 +103,19 @@ pub(crate) fn warn_of_socket(socket: &UdpSocket, warnings: &Warnings) {
     }
 }
 
+/// Warns of what the network sent back in a data socket's name.
+pub(crate) fn warn_of_errors(socket: &UdpSocket, warnings: &Warnings) {
+    let errors = socket.pending_errors();
+    if errors > 0 {
+        warn(
+            warnings,
+            format!(
+                "{errors} ICMP errors came back for what was sent: something on the way, or the other end, refused it"
+            ),
+        );
+    }
+}
+
 /// The host's UDP counters over a run.
 pub(crate) fn udp_difference(before: Option<Counters>, now: Option<Counters>) -> Option<UdpCounters> {
     let over = now?.since(&before?);

@@ -1,8 +1,9 @@
 //! The shared key, and what is proven and derived with it.
 //!
 //! Both sides draw a nonce. Each proves by HMAC-SHA-256 over both nonces, the protocol version and its own role that it holds the key, and
-//! the session's token is derived the same way, so that it never travels over the control connection. Without a key the proofs are made
-//! with an empty one: they then protect against mistakes, not against people.
+//! the session's token is derived the same way, so that it never travels over the control connection. So are the two keys, one for each
+//! direction, that every later control message is sealed with. Without a key all of it is made with an empty one: it then protects against
+//! mistakes, not against people.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,7 +14,7 @@ use hmac::{Hmac, KeyInit, Mac as _};
 use sha2::Sha256;
 use thiserror::Error;
 use tickpong_wire::Token;
-use tickpong_wire::control::{Mac, Nonce};
+use tickpong_wire::control::{Mac, Nonce, SEAL_LEN};
 
 /// The environment variable that may hold the key.
 pub const KEY_VARIABLE: &str = "TICKPONG_KEY";
@@ -115,6 +116,13 @@ impl Key {
         self.mac(role.purpose(), session).verify_slice(proof).is_ok()
     }
 
+    /// Seals what this side, in the role, says in the session.
+    pub(crate) fn seal(&self, role: Role, session: &Session) -> Seal {
+        let key = self.mac(role.seals(), session).finalize().into_bytes();
+        let mac = Hmac::new_from_slice(&key).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
+        Seal { mac, count: 0 }
+    }
+
     /// The token of the session.
     pub(crate) fn token(&self, session: &Session) -> Token {
         let mac: Mac = self.mac("tickpong session token", session).finalize().into_bytes().into();
@@ -129,7 +137,41 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Who proves.
+/// Seals the frames of one direction, or checks their seals: each holds for its place in the conversation alone.
+pub(crate) struct Seal {
+    mac: Hmac<Sha256>,
+    count: u64,
+}
+
+impl Seal {
+    /// The seal of the next frame.
+    pub(crate) fn make(&mut self, frame: &[u8]) -> [u8; SEAL_LEN] {
+        let mac: Mac = self.next(frame).finalize().into_bytes().into();
+        *mac.first_chunk().unwrap_or_else(|| unreachable!("a MAC is longer"))
+    }
+
+    /// Whether this is the seal of the next frame. Takes the same time for every wrong one.
+    pub(crate) fn holds(&mut self, frame: &[u8], seal: &[u8; SEAL_LEN]) -> bool {
+        self.next(frame).verify_truncated_left(seal).is_ok()
+    }
+
+    fn next(&mut self, frame: &[u8]) -> Hmac<Sha256> {
+        let mut mac = self.mac.clone();
+        mac.update(&self.count.to_le_bytes());
+        mac.update(frame);
+        self.count += 1;
+        mac
+    }
+}
+
+impl std::fmt::Debug for Seal {
+    /// Without the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seal").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+/// Who proves, and who speaks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
     Pinger,
@@ -142,6 +184,14 @@ impl Role {
         match self {
             Self::Pinger => "tickpong pinger proves",
             Self::Reflector => "tickpong reflector proves",
+        }
+    }
+
+    /// And so is what it says.
+    const fn seals(self) -> &'static str {
+        match self {
+            Self::Pinger => "tickpong pinger seals",
+            Self::Reflector => "tickpong reflector seals",
         }
     }
 }
@@ -179,6 +229,26 @@ mod tests {
         assert!(!ours.verify(Role::Pinger, &Session { reflector: [3; 16], ..session() }, &proof), "replayed");
         assert_ne!(ours.token(&session()), key("0123456789abcdeX").token(&session()));
         assert_eq!(format!("{ours:?}"), "Key(…)");
+    }
+
+    #[test]
+    fn a_seal_holds_for_its_frame_place_direction_and_session_alone() {
+        let ours = key("0123456789abcdef");
+        let seal = |role, session: Session| ours.seal(role, &session);
+        let (mut says, mut hears) = (seal(Role::Pinger, session()), seal(Role::Pinger, session()));
+        let (first, second) = (says.make(b"first"), says.make(b"second"));
+        assert!(hears.holds(b"first", &first));
+        assert!(hears.holds(b"second", &second));
+        assert!(!hears.holds(b"second", &second), "repeated");
+        let fresh = || seal(Role::Pinger, session());
+        assert!(!fresh().holds(b"second", &second), "the first was left out");
+        assert!(!fresh().holds(b"First", &first), "changed");
+        assert!(!seal(Role::Reflector, session()).holds(b"first", &first), "sent back to its maker");
+        let another = Session { pinger: [3; 16], ..session() };
+        assert!(!seal(Role::Pinger, another).holds(b"first", &first), "of another session");
+        assert!(!key("0123456789abcdeX").seal(Role::Pinger, &session()).holds(b"first", &first));
+        assert!(!Key::default().seal(Role::Pinger, &session()).holds(b"first", &first));
+        assert_eq!(format!("{:?}", fresh()), "Seal { count: 0, .. }");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tickpong_hostio::clock::{ClockChoice, HostClock, wall_time};
 use tickpong_hostio::facts::interface_of;
-use tickpong_hostio::socket::{SocketSetup, UdpSocket, udp_counters};
+use tickpong_hostio::socket::{SocketSetup, UdpSocket, source_towards, udp_counters};
 use tickpong_hostio::thread::Cpu;
 use tickpong_probe::probe_path;
 use tickpong_record::{Api, Metric, Plan, RecordError, ReflectorReport, Run, RunWriter, Trace};
@@ -22,7 +22,7 @@ use crate::handshake::{PATIENCE, greet, refusal};
 use crate::hot::{HotSettings, Warnings, hold, place, warn};
 use crate::key::{Key, Role};
 use crate::platform::HostPlatform;
-use crate::resolve::{announce, connect, data_address, resolve};
+use crate::resolve::{announce, connect, data_address, resolve, scoped};
 use crate::session::{Stage, play};
 use crate::{Progress, RunnerError, host};
 
@@ -46,10 +46,12 @@ pub struct PingSettings {
     pub plan: Plan,
     /// The trace, where the plan plays one.
     pub trace: Option<Trace>,
-    /// The local data address.
+    /// The local data address; the one that the way to the reflector's data address has otherwise.
     pub bind: Option<IpAddr>,
     /// The interface that data goes through.
     pub interface: Option<String>,
+    /// The interface that the control connection goes through.
+    pub control_interface: Option<String>,
     /// The shared key.
     pub key: Key,
     /// Hot threads and their CPUs.
@@ -152,6 +154,7 @@ pub fn ping(
     let clock_check = clock.check();
     drop(held);
     let drops = opened.socket.drops().map(|now| u64::from(now.wrapping_sub(drops_before.unwrap_or_default())));
+    host::warn_of_errors(&opened.socket, &warnings);
     let sockets = host::socket_facts(&opened.socket, drops, host::udp_difference(udp_before, udp_counters()));
     let mut watched = played.watched.clone();
     let report = if watched.lost.is_none() { fetch_report(&mut opened.connection, &mut watched.lost) } else { None };
@@ -196,39 +199,42 @@ fn open(settings: &PingSettings, warnings: &Warnings) -> Result<Opened, RunnerEr
     plan.rx_cpu = cpus.get(1).map(|cpu| cpu.get() as u64);
     let plan = plan.checked()?;
 
-    let (mut connection, address) = connect(&resolve(&settings.host, settings.bind)?)?;
+    let addresses = resolve(&settings.host, settings.bind)?;
+    let (mut connection, address) = connect(&addresses, settings.control_interface.as_deref())?;
     let token = greet(&mut connection, &settings.key, address)?;
     let doing = "open the session";
-    let failed = |source| RunnerError::Control { doing, source };
-    let local = connection.local_addr().map_err(failed)?;
-    let mut setup = SocketSetup::new(match settings.bind {
-        Some(ip) => SocketAddr::new(ip, 0),
-        None => SocketAddr::new(local.ip(), 0),
-    });
-    if let (SocketAddr::V6(bind), SocketAddr::V6(local)) = (&mut setup.bind, local) {
-        bind.set_scope_id(if bind.ip().is_unicast_link_local() { local.scope_id() } else { 0 });
+    let local = connection.local_addr().map_err(|source| RunnerError::Control { doing, source })?;
+    let (mut data, api_reflector) = match connection.expect(doing, PATIENCE)? {
+        Message::Offer { host, api } => {
+            (data_address(SocketAddr::new(host, 0), address), api.parse().unwrap_or_default())
+        }
+        other => return Err(refusal(other, doing, address)),
+    };
+    let multicast = data.ip().is_multicast();
+    if !settings.key.is_some() && data.ip() != address.ip() && !multicast {
+        // Anybody on the way may have said so. A group is on this network, and has asked for what is sent to it.
+        return Err(RunnerError::Elsewhere { address, data: data.ip() });
     }
+    let mut setup = SocketSetup::new(source(settings, data, local)?);
     setup.interface.clone_from(&settings.interface);
     setup.buffer_bytes = settings.buffer_bytes;
     setup.busy_poll_us = (plan.api_pinger == Api::UdpBusyPoll).then_some(crate::serve::BUSY_POLL_US);
     let mut socket = UdpSocket::open(&setup)?;
     host::warn_of_socket(&socket, warnings);
-    let ours = announce(socket.local_addr()?, local);
+    let ours = socket.local_addr()?;
     connection.send(
         doing,
         &Message::Open {
-            data: ours,
-            payload_bytes: u16::try_from(plan.payload_bytes.get()).unwrap_or(u16::MAX),
+            data: SocketAddr::new(announce(ours.ip(), local.ip()), ours.port()),
             planned_ns: plan.length().saturating_add(plan.deadline_ns).get(),
             deadline_ns: plan.deadline_ns.get(),
             interval_ns: plan.interval_ns.get(),
         },
     )?;
-    let (data, multicast, api_reflector) = match connection.expect(doing, PATIENCE)? {
-        Message::Opened { data, multicast, api } => (data, multicast, api.parse().unwrap_or_default()),
+    match connection.expect(doing, PATIENCE)? {
+        Message::Opened { port } => data.set_port(port),
         other => return Err(refusal(other, doing, address)),
-    };
-    let data = data_address(data, address);
+    }
     if multicast {
         socket.set_peer(data);
         if let Some(interface) = &settings.interface {
@@ -238,6 +244,19 @@ fn open(settings: &PingSettings, warnings: &Warnings) -> Result<Opened, RunnerEr
         socket.connect(data)?;
     }
     Ok(Opened { connection, token, socket, data, plan: Plan { api_reflector, ..plan }, cpus, helpers })
+}
+
+/// Where data is sent from: as asked for, or as the way to `data` has it, which need not be that of the `control` connection.
+fn source(settings: &PingSettings, data: SocketAddr, control: SocketAddr) -> Result<SocketAddr, RunnerError> {
+    match settings.bind {
+        Some(bind) if bind.is_ipv4() != data.is_ipv4() => Err(RunnerError::OtherFamily { bind, data: data.ip() }),
+        Some(bind) => Ok(scoped(SocketAddr::new(bind, 0), control)),
+        // Most hosts have no route to a group: without an interface it is the one of the control connection.
+        None if data.ip().is_multicast() && settings.interface.is_none() => {
+            Ok(SocketAddr::new(control.ip(), 0)).map(|source| scoped(source, control))
+        }
+        None => Ok(source_towards(data, settings.interface.as_deref())?),
+    }
 }
 
 /// Does anything arrive at all? And in how many pieces?
@@ -269,6 +288,7 @@ fn check_path(opened: &Opened, clock: &HostClock, stop: &AtomicBool, warnings: &
 /// Ends the session, and asks what the reflector saw.
 fn fetch_report(connection: &mut Connection, lost: &mut Option<String>) -> Option<ReflectorReport> {
     let doing = "fetch the reflector's report";
+    connection.allow_report();
     let fetched = connection.send(doing, &Message::Finish).and_then(|()| {
         loop {
             match connection.expect(doing, REPORT_PATIENCE)? {

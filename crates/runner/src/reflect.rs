@@ -1,12 +1,14 @@
 //! The reflector's side: listens for pingers, serves one session at a time.
 
-use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
 use tickpong_hostio::clock::{ClockChoice, HostClock, monotonic_ns, sleep};
+use tickpong_hostio::stream;
 use tickpong_hostio::thread::Cpu;
 use tickpong_record::Api;
 use tickpong_units::Nanos;
@@ -14,17 +16,18 @@ use tickpong_wire::control::Message;
 
 use crate::RunnerError;
 use crate::connection::Connection;
-use crate::handshake::{Greeted, PATIENCE, hear};
+use crate::handshake::{Greeted, PATIENCE, hear, prove};
 use crate::hot::{HotSettings, become_helper, describe, place};
-use crate::key::{Key, Role};
+use crate::key::Key;
+use crate::resolve::canonical;
 use crate::serve::Request;
 
 /// How often the listener looks for pingers and for a wish to stop …
 const LOOK: Nanos = Nanos::from_millis(20);
 /// … and while a session is on: seldom, because its turns may be in a hot thread's way.
 const LOOK_IN_SESSION: Nanos = Nanos::from_millis(200);
-/// Pingers that are being heard out at once; more wait in the kernel's queue.
-const MOST_VISITORS: usize = 32;
+/// Visitors that are being heard out at once. One more, and the oldest has to go: who means it is done in a moment.
+const MOST_STRANGERS: usize = 32;
 const CALIBRATION: Nanos = Nanos::from_millis(100);
 /// Threads of ours need no more; with locked memory, all of it is resident.
 pub(crate) const STACK: usize = 256 << 10;
@@ -38,6 +41,8 @@ pub struct ReflectSettings {
     pub data: Option<SocketAddr>,
     /// The interface that data goes through.
     pub interface: Option<String>,
+    /// The interface that control connections come through.
+    pub control_interface: Option<String>,
     /// A multicast group to receive pings on; answers go out by unicast.
     pub join: Option<IpAddr>,
     /// The CPU of the hot thread.
@@ -89,7 +94,7 @@ pub fn reflect(
     let clock = HostClock::choose(settings.clock, CALIBRATION)
         .map_err(|refused| RunnerError::Clock { reason: refused.to_string() })?;
     let listening = |source| RunnerError::Listen { address: settings.listen, source };
-    let listener = TcpListener::bind(settings.listen).map_err(listening)?;
+    let listener = stream::listen(settings.listen, settings.control_interface.as_deref()).map_err(listening)?;
     listener.set_nonblocking(true).map_err(listening)?;
     become_helper(&helpers);
     event(ReflectEvent::Listening { address: listener.local_addr().map_err(listening)? });
@@ -101,25 +106,26 @@ pub fn reflect(
         stop,
         finished: AtomicBool::new(false),
         busy_until: Mutex::new(None),
-        visitors: AtomicUsize::new(0),
+        strangers: Mutex::default(),
     };
+    let mut visits = 0;
     std::thread::scope(|scope| {
         while !(stop.load(Ordering::Relaxed) || settings.once && service.finished.load(Ordering::Relaxed)) {
-            if service.visitors.load(Ordering::Relaxed) >= MOST_VISITORS {
-                sleep(LOOK);
-                continue;
-            }
             match listener.accept() {
                 Ok((stream, peer)) => {
-                    service.visitors.fetch_add(1, Ordering::Relaxed);
                     let service = &service;
+                    visits += 1;
+                    let number = visits;
+                    if service.let_in(number, &stream).is_err() {
+                        continue;
+                    }
                     let visit = Builder::new().name("tickpong visit".to_owned()).stack_size(STACK);
                     let visiting = visit.spawn_scoped(scope, move || {
-                        service.receive_visitor(stream, peer);
-                        service.visitors.fetch_sub(1, Ordering::Relaxed);
+                        service.receive_visitor(number, stream, canonical(peer));
+                        service.is_no_stranger(number);
                     });
                     if visiting.is_err() {
-                        service.visitors.fetch_sub(1, Ordering::Relaxed);
+                        service.is_no_stranger(number);
                     }
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
@@ -144,24 +150,43 @@ pub(crate) struct Service<'a> {
     pub(crate) finished: AtomicBool,
     /// Until when the present session lasts by its plan, by the monotonic clock; zero until it has told.
     busy_until: Mutex<Option<u64>>,
-    visitors: AtomicUsize,
+    /// The numbered visitors that have proven nothing yet, oldest first.
+    strangers: Mutex<VecDeque<(u64, TcpStream)>>,
 }
 
 impl Service<'_> {
-    fn receive_visitor(&self, stream: TcpStream, peer: SocketAddr) {
+    /// Takes note of a visitor, and cuts off the oldest where there are too many.
+    fn let_in(&self, visitor: u64, stream: &TcpStream) -> io::Result<()> {
+        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        if strangers.len() >= MOST_STRANGERS
+            && let Some((_, oldest)) = strangers.pop_front()
+        {
+            // It may have gone of its own accord.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        strangers.push_back((visitor, stream.try_clone()?));
+        Ok(())
+    }
+
+    /// The visitor has proven that it holds the key, or is gone.
+    fn is_no_stranger(&self, visitor: u64) {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner).retain(|(number, _)| *number != visitor);
+    }
+
+    fn receive_visitor(&self, number: u64, stream: TcpStream, peer: SocketAddr) {
         let served = stream
             .set_nonblocking(false)
             .and_then(|()| Connection::new(stream))
             .map_err(|source| RunnerError::Control { doing: "accept a pinger", source })
-            .and_then(|mut connection| self.visit(&mut connection, peer));
+            .and_then(|mut connection| self.visit(&mut connection, number, peer));
         if let Err(error) = served {
             (self.event)(ReflectEvent::SentAway { peer, why: describe(&error) });
         }
     }
 
-    fn visit(&self, connection: &mut Connection, peer: SocketAddr) -> Result<(), RunnerError> {
-        let (token, session) = match hear(connection, &self.settings.key, || self.seconds_left())? {
-            Greeted::Trusted { token, session } => (token, session),
+    fn visit(&self, connection: &mut Connection, number: u64, peer: SocketAddr) -> Result<(), RunnerError> {
+        let session = match hear(connection, &self.settings.key, || self.seconds_left())? {
+            Greeted::Trusted { session } => session,
             Greeted::SentAway { why } => {
                 (self.event)(ReflectEvent::SentAway { peer, why });
                 return Ok(());
@@ -171,17 +196,20 @@ impl Service<'_> {
             let seconds_left = self.seconds_left().unwrap_or_default();
             return connection.send("tell a pinger to wait", &Message::Busy { seconds_left });
         };
-        let mac = self.settings.key.prove(Role::Reflector, &session);
-        connection.send("prove the key", &Message::Authenticated { mac })?;
+        self.is_no_stranger(number);
+        let token = prove(connection, &self.settings.key, &session)?;
+        let bind = match self.offer(connection, peer) {
+            Ok(bind) => bind,
+            Err(error) => return self.refuse(connection, peer, error),
+        };
         let doing = "open a session";
-        let Message::Open { data, planned_ns, deadline_ns, interval_ns, .. } = connection.expect(doing, PATIENCE)?
-        else {
+        let Message::Open { data, planned_ns, deadline_ns, interval_ns } = connection.expect(doing, PATIENCE)? else {
             return Err(RunnerError::OutOfTurn { doing });
         };
         let ns = Nanos::new;
         let request = Request { data, planned: ns(planned_ns), deadline: ns(deadline_ns), interval: ns(interval_ns) };
         self.tell_end(request.planned);
-        match self.open(connection, peer, &request) {
+        match self.open(connection, peer, bind, &request) {
             Ok((socket, warnings)) => {
                 let served = self.serve(connection, token, &request, &socket, warnings);
                 // Before the pinger hears that it is over: the next may come at once, and want the same port.
@@ -189,17 +217,20 @@ impl Service<'_> {
                 self.close(connection, peer, served);
                 Ok(())
             }
-            Err(error) => {
-                let reason = match error {
-                    // Our own word: the pinger says itself who refused.
-                    RunnerError::Refused { reason, .. } => reason,
-                    other => describe(&other),
-                };
-                connection.send(doing, &Message::Refused { reason: &reason })?;
-                (self.event)(ReflectEvent::SentAway { peer, why: reason });
-                Ok(())
-            }
+            Err(error) => self.refuse(connection, peer, error),
         }
+    }
+
+    /// Tells a pinger why there is no session for it.
+    fn refuse(&self, connection: &mut Connection, peer: SocketAddr, error: RunnerError) -> Result<(), RunnerError> {
+        let reason = match error {
+            // Our own word: the pinger says itself who refused.
+            RunnerError::Refused { reason, .. } => reason,
+            other => describe(&other),
+        };
+        connection.send("refuse a session", &Message::Refused { reason: &reason })?;
+        (self.event)(ReflectEvent::SentAway { peer, why: reason });
+        Ok(())
     }
 
     /// Seconds until the present session is over by its plan, at least one; `None` when there is no session.

@@ -8,9 +8,9 @@ use std::thread::Builder;
 
 use tickpong_hostio::clock::monotonic_ns;
 use tickpong_hostio::facts::interface_of;
-use tickpong_hostio::socket::{MulticastGroup, SocketSetup, UdpCounters, UdpSocket, udp_counters};
+use tickpong_hostio::socket::{MulticastGroup, SocketSetup, UdpCounters, UdpSocket, source_towards, udp_counters};
 use tickpong_hostio::thread::Tid;
-use tickpong_probe::{Published, Reflector, ReflectorTotals, reflect as play};
+use tickpong_probe::{Reflector, ReflectorTotals, reflect as play};
 use tickpong_record::capture::Turns;
 use tickpong_record::{Api, ReflectorReport, ThreadCpu};
 use tickpong_units::{Nanos, ReflectorClock};
@@ -22,7 +22,7 @@ use crate::hot::{HotThread, Warnings, describe, hold};
 use crate::key::Role;
 use crate::platform::HostPlatform;
 use crate::reflect::{ReflectEvent, STACK, Service};
-use crate::resolve::{announce, data_address};
+use crate::resolve::{announce, canonical, data_address, scoped};
 use crate::{RunnerError, host};
 
 /// How long a receive call may poll the device's queue, by `udp-busy-poll`.
@@ -50,11 +50,34 @@ pub(crate) struct Request {
 }
 
 impl Service<'_> {
+    /// Tells the pinger where data is to go, and why not where that cannot be; the address to bind for it.
+    pub(crate) fn offer(&self, connection: &mut Connection, peer: SocketAddr) -> Result<SocketAddr, RunnerError> {
+        let settings = self.settings;
+        let doing = "offer a session";
+        let local = connection.local_addr().map_err(|source| RunnerError::Control { doing, source })?;
+        let mut bind = match (settings.data, &settings.interface) {
+            (Some(data), _) => scoped(canonical(data), local),
+            (None, Some(interface)) if interface_of(local.ip()).ok().flatten().as_ref() != Some(interface) => {
+                source_towards(peer, Some(interface))?
+            }
+            (None, _) => SocketAddr::new(local.ip(), 0),
+        };
+        if bind.ip().is_unspecified() {
+            // Answers are to come from where pings go.
+            bind.set_ip(local.ip());
+        }
+        bind = scoped(bind, local);
+        let host = settings.join.unwrap_or_else(|| announce(bind.ip(), local.ip()));
+        connection.send(doing, &Message::Offer { host, api: &settings.api.to_string() })?;
+        Ok(bind)
+    }
+
     /// Makes the data socket of a session, which hears and answers the pinger's address alone.
     pub(crate) fn open(
         &self,
         connection: &mut Connection,
         peer: SocketAddr,
+        bind: SocketAddr,
         request: &Request,
     ) -> Result<(UdpSocket, Warnings), RunnerError> {
         let settings = self.settings;
@@ -68,15 +91,6 @@ impl Service<'_> {
         if request.interval < MIN_INTERVAL || request.deadline > MAX_DEADLINE || request.planned > MAX_PLANNED {
             return Err(RunnerError::Refused { address: peer, reason: "its plan makes no sense".to_owned() });
         }
-        let local =
-            connection.local_addr().map_err(|source| RunnerError::Control { doing: "open a session", source })?;
-        let mut bind = settings.data.unwrap_or(SocketAddr::new(local.ip(), 0));
-        if let (SocketAddr::V6(bind), SocketAddr::V6(local)) = (&mut bind, local)
-            && bind.ip().is_unicast_link_local()
-            && bind.scope_id() == 0
-        {
-            bind.set_scope_id(local.scope_id());
-        }
         let mut setup = SocketSetup::new(bind);
         setup.interface.clone_from(&settings.interface);
         setup.buffer_bytes = settings.buffer_bytes;
@@ -84,20 +98,14 @@ impl Service<'_> {
         setup.receive_timeout = Some(HOT_LOOK);
         if let Some(group) = settings.join {
             setup.bind.set_ip(group);
-            let interface = settings.interface.clone().or_else(|| interface_of(local.ip()).ok().flatten());
+            let interface = settings.interface.clone().or_else(|| interface_of(bind.ip()).ok().flatten());
             setup.join = Some(MulticastGroup { group, interface: interface.unwrap_or_default() });
         }
         let socket = UdpSocket::open(&setup)?;
         socket.connect(pinger)?;
         let warnings = Warnings::default();
         host::warn_of_socket(&socket, &warnings);
-        let ours = match settings.join {
-            Some(group) => SocketAddr::new(group, socket.local_addr()?.port()),
-            None => announce(socket.local_addr()?, local),
-        };
-        let api = settings.api.to_string();
-        connection
-            .send("open a session", &Message::Opened { data: ours, multicast: settings.join.is_some(), api: &api })?;
+        connection.send("open a session", &Message::Opened { port: socket.local_addr()?.port() })?;
         (self.event)(ReflectEvent::Opened { peer, data: pinger });
         Ok((socket, warnings))
     }
@@ -112,26 +120,27 @@ impl Service<'_> {
         warnings: Warnings,
     ) -> Served {
         let mut reflector = Reflector::new(token, request.deadline.saturating_mul(2));
-        let (published, end) = (Published::default(), AtomicBool::new(false));
+        let end = AtomicBool::new(false);
         let held = hold(self.settings.hot, &warnings);
         let (tell, told) = mpsc::channel();
         let (watched, turns, used) = std::thread::scope(|scope| {
             let hot = Builder::new().name("tickpong reflector".to_owned()).stack_size(STACK);
-            let (clock, end, published, warnings) = (&self.clock, &end, &published, &warnings);
+            let (clock, end, warnings) = (&self.clock, &end, &warnings);
             let reflector = &mut reflector;
             let hot = hot.spawn_scoped(scope, move || {
                 let mut platform = HostPlatform::<ReflectorClock>::new(socket, clock, self.settings.api, end);
                 let thread = HotThread { name: "reflector", cpu: self.cpu, fifo: self.settings.hot.fifo };
-                thread.run(warnings, &tell, || play(&mut platform, reflector, published))
+                thread.run(warnings, &tell, || play(&mut platform, reflector))
             });
             let hot = hot.expect("the system gives a thread");
             let tid = told.recv().ok();
-            let watched = self.watch(connection, request, socket, published, tid);
+            let watched = self.watch(connection, request, socket, tid);
             end.store(true, Ordering::Relaxed);
             let (turns, used) = hot.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (watched, turns, used)
         });
         drop(held);
+        host::warn_of_errors(socket, &warnings);
         let totals = reflector.totals();
         let report = self.report(socket, &watched, totals, turns, used, warnings);
         Served { report, totals, how: watched.how }
@@ -148,14 +157,7 @@ impl Service<'_> {
     }
 
     /// Watches over a session until the pinger finishes it, is gone, or says nothing for too long.
-    fn watch(
-        &self,
-        connection: &mut Connection,
-        request: &Request,
-        socket: &UdpSocket,
-        published: &Published,
-        tid: Option<Tid>,
-    ) -> Watched {
+    fn watch(&self, connection: &mut Connection, request: &Request, socket: &UdpSocket, tid: Option<Tid>) -> Watched {
         let mut watched = Watched { drops_before: socket.drops(), udp_before: udp_counters(), how: None };
         let (mut last_heard, mut start, mut pulses) = (monotonic_ns(), None, 0);
         let over_at = monotonic_ns().saturating_add((request.planned.saturating_add(OVERTIME)).get());
@@ -169,7 +171,7 @@ impl Service<'_> {
                 && now.saturating_sub(start) >= request.interval.saturating_mul(pulses + 1).get()
             {
                 pulses = Nanos::new(now - start).whole(request.interval);
-                let pulse = pulse(pulses - 1, socket, &watched, published, tid);
+                let pulse = pulse(pulses - 1, tid);
                 if let Err(error) = connection.send("tell the pinger how it goes", &Message::Pulse(pulse)) {
                     watched.how = Some(error);
                     return watched;
@@ -268,15 +270,11 @@ fn send_report(connection: &mut Connection, report: &ReflectorReport) -> Result<
     connection.send(doing, &Message::Report { json: &json })
 }
 
-/// How a session stands at the end of interval `interval`.
-fn pulse(interval: u64, socket: &UdpSocket, watched: &Watched, published: &Published, tid: Option<Tid>) -> Pulse {
-    let (received, unanswered) = published.read();
+/// What the session has used at the end of interval `interval`.
+fn pulse(interval: u64, tid: Option<Tid>) -> Pulse {
     let used = host::used(tid.as_slice());
     Pulse {
         interval,
-        received,
-        answered: received.saturating_sub(unanswered),
-        socket_drops: watched.drops(socket).unwrap_or_default(),
         cpu_ns: used.cpu_ns,
         user_ns: used.user_ns,
         system_ns: used.system_ns,

@@ -1,19 +1,27 @@
 //! The control messages, which set up, watch and end a session over TCP.
 //!
 //! A message is a frame: magic `tpct`, kind (2 bytes), two bytes of zero, length of the body (4 bytes), body; little-endian. A kind has a
-//! limit for its body, checked before the body is read. A message that is not understood ends the connection.
+//! limit for its body, and so has whoever reads it; both are checked before the body is read. A message that is not understood ends the
+//! connection.
+//!
+//! Once both sides have proven the key, each frame is followed by its seal: the first sixteen bytes of an HMAC-SHA-256, under a key that is
+//! the session's and the direction's own, over the number of the frame in its direction (8 bytes, from zero) and the frame. A frame that was
+//! changed, repeated, left out, reordered or sent back to whom it came from has a wrong seal, and ends the connection.
 //!
 //! ```text
 //! pinger                                    reflector
 //!   Hello { versions, nonce }      ───►
 //!                                  ◄───     Welcome { version, nonce } | Busy { seconds } | Incompatible | Refused
 //!   Authenticate { mac }           ───►
-//!                                  ◄───     Authenticated { mac } | Refused
+//!                                  ◄───     Authenticated { mac } | Busy | Refused
+//!                                           (all that follows is sealed)
+//!                                  ◄───     Offer { host of the data, api }
 //!   Open { data address, plan }    ───►
-//!                                  ◄───     Opened { data address } | Refused
-//!   Start                          ───►     (path probes and messages travel over UDP)
+//!                                  ◄───     Opened { data port } | Refused
+//!                                           (path probes travel over UDP)
+//!   Start                          ───►     (messages travel over UDP)
 //!   Alive                          ───►
-//!                                  ◄───     Pulse { counters }     every interval, both ways
+//!                                  ◄───     Pulse { resources }    every interval
 //!   Finish                         ───►
 //!                                  ◄───     Report { what the reflector saw }
 //! ```
@@ -23,7 +31,7 @@
 
 mod pulse;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use thiserror::Error;
 
@@ -37,12 +45,14 @@ pub const PROTOCOL: u16 = 1;
 pub const OLDEST_PROTOCOL: u16 = 1;
 /// Bytes in front of a body.
 pub const FRAME_HEADER_LEN: usize = 12;
-/// The longest frame: a report.
-pub const MAX_FRAME_LEN: usize = FRAME_HEADER_LEN + MAX_REPORT;
+/// Bytes of a seal, behind each frame of a session.
+pub const SEAL_LEN: usize = 16;
+/// The longest body but a report's, in bytes.
+pub const MAX_BODY: usize = 1_024;
+/// The longest body of a report, in bytes.
+pub const MAX_REPORT: usize = 1 << 20;
 
 const MAGIC: [u8; 4] = *b"tpct";
-const MAX_SMALL: usize = 1_024;
-const MAX_REPORT: usize = 1 << 20;
 
 /// Sixteen random bytes that make a session's proofs its own.
 pub type Nonce = [u8; 16];
@@ -98,12 +108,17 @@ pub enum Message<'a> {
         /// Over both nonces.
         mac: Mac,
     },
+    /// Where data is to go, so that the pinger can choose where it sends from.
+    Offer {
+        /// The reflector's data address, or the multicast group it hears. Unspecified: the one this connection goes to.
+        host: IpAddr,
+        /// How the reflector waits for datagrams: its `--api`.
+        api: &'a str,
+    },
     /// What the pinger is about to do.
     Open {
         /// Where it sends from and wants the answers. An unspecified address: the one this connection comes from.
         data: SocketAddr,
-        /// The largest payload it will send.
-        payload_bytes: u16,
         /// How long the whole session will take, by plan.
         planned_ns: u64,
         /// The receive deadline.
@@ -111,20 +126,16 @@ pub enum Message<'a> {
         /// The interval of the plan, which is the reflector's for its resources too.
         interval_ns: u64,
     },
-    /// Where to send.
+    /// The reflector hears and answers the pinger.
     Opened {
-        /// The reflector's data address. An unspecified address: the one this connection goes to.
-        data: SocketAddr,
-        /// Whether that is a multicast group, which answers by unicast.
-        multicast: bool,
-        /// How the reflector waits for datagrams: its `--api`.
-        api: &'a str,
+        /// The port of its data address.
+        port: u16,
     },
-    /// The run begins: everything counted before this is forgotten.
+    /// The run begins: from here on the reflector's pulses are timed, and its socket's drops and its host's UDP are counted.
     Start,
     /// The pinger lives.
     Alive,
-    /// The reflector lives, and has seen this so far.
+    /// The reflector lives, and has used this so far.
     Pulse(Pulse),
     /// The run is over: nothing more will be sent.
     Finish,
@@ -161,6 +172,11 @@ pub enum BadMessage {
     /// A field holds what it may not.
     #[error("a control message with an impossible field")]
     Field,
+    /// Its seal is not the one it should have.
+    #[error(
+        "a control message with a wrong seal: somebody or something between the hosts changed, repeated or left out what they say"
+    )]
+    Seal,
 }
 
 /// The front of a frame: what follows, and how much of it.
@@ -181,12 +197,12 @@ impl FrameHeader {
         if bytes.iter().zip(&MAGIC).all(|(byte, magic)| byte == magic) { Ok(()) } else { Err(BadMessage::Foreign) }
     }
 
-    /// Reads the front of a frame.
+    /// Reads the front of a frame whose body may have `most` bytes, if its kind allows so many.
     ///
     /// # Errors
     ///
-    /// When it is not a frame, of an unknown kind, or longer than its kind may be.
-    pub fn parse(header: &[u8; FRAME_HEADER_LEN]) -> Result<Self, BadMessage> {
+    /// When it is not a frame, of an unknown kind, or longer than it may be.
+    pub fn parse(header: &[u8; FRAME_HEADER_LEN], most: usize) -> Result<Self, BadMessage> {
         let mut reader = Reader(header);
         if reader.array()? != MAGIC {
             return Err(BadMessage::Foreign);
@@ -196,10 +212,10 @@ impl FrameHeader {
         let body_len = usize::try_from(reader.u32()?).map_err(|_| BadMessage::TooLong)?;
         let limit = match kind {
             kind::REPORT => MAX_REPORT,
-            kind::HELLO..kind::REPORT | kind::REFUSED => MAX_SMALL,
+            kind::HELLO..kind::REPORT | kind::REFUSED => MAX_BODY,
             _ => return Err(BadMessage::UnknownKind(kind)),
         };
-        if body_len > limit { Err(BadMessage::TooLong) } else { Ok(Self { kind, body_len }) }
+        if body_len > limit.min(most) { Err(BadMessage::TooLong) } else { Ok(Self { kind, body_len }) }
     }
 }
 
@@ -211,14 +227,15 @@ mod kind {
     pub(super) const INCOMPATIBLE: u16 = 4;
     pub(super) const AUTHENTICATE: u16 = 5;
     pub(super) const AUTHENTICATED: u16 = 6;
-    pub(super) const OPEN: u16 = 7;
-    pub(super) const OPENED: u16 = 8;
-    pub(super) const START: u16 = 9;
-    pub(super) const ALIVE: u16 = 10;
-    pub(super) const PULSE: u16 = 11;
-    pub(super) const FINISH: u16 = 12;
-    pub(super) const REPORT: u16 = 13;
-    pub(super) const REFUSED: u16 = 14;
+    pub(super) const OFFER: u16 = 7;
+    pub(super) const OPEN: u16 = 8;
+    pub(super) const OPENED: u16 = 9;
+    pub(super) const START: u16 = 10;
+    pub(super) const ALIVE: u16 = 11;
+    pub(super) const PULSE: u16 = 12;
+    pub(super) const FINISH: u16 = 13;
+    pub(super) const REPORT: u16 = 14;
+    pub(super) const REFUSED: u16 = 15;
 }
 
 impl<'a> Message<'a> {
@@ -236,7 +253,7 @@ impl<'a> Message<'a> {
         front[4..6].copy_from_slice(&kind.to_le_bytes());
         front[6..8].fill(0);
         front[8..].copy_from_slice(&u32::try_from(body_len).map_err(|_| BadMessage::TooLong)?.to_le_bytes());
-        FrameHeader::parse(front).map(|_| FRAME_HEADER_LEN + body_len)
+        FrameHeader::parse(front, MAX_REPORT).map(|_| FRAME_HEADER_LEN + body_len)
     }
 
     fn emit_body(&self, writer: &mut Writer<'_>) -> Result<u16, BadMessage> {
@@ -264,18 +281,18 @@ impl<'a> Message<'a> {
             }
             Self::Authenticate { mac } => writer.put(&mac).map(|()| kind::AUTHENTICATE),
             Self::Authenticated { mac } => writer.put(&mac).map(|()| kind::AUTHENTICATED),
-            Self::Open { data, payload_bytes, planned_ns, deadline_ns, interval_ns } => {
-                put_address(writer, data)?;
-                writer.put(&payload_bytes.to_le_bytes())?;
+            Self::Offer { host, api } => {
+                put_host(writer, host)?;
+                writer.put(api.as_bytes())?;
+                Ok(kind::OFFER)
+            }
+            Self::Open { data, planned_ns, deadline_ns, interval_ns } => {
+                put_host(writer, data.ip())?;
+                writer.put(&data.port().to_le_bytes())?;
                 [planned_ns, deadline_ns, interval_ns].iter().try_for_each(|ns| writer.put(&ns.to_le_bytes()))?;
                 Ok(kind::OPEN)
             }
-            Self::Opened { data, multicast, api } => {
-                put_address(writer, data)?;
-                writer.put(&[u8::from(multicast)])?;
-                writer.put(api.as_bytes())?;
-                Ok(kind::OPENED)
-            }
+            Self::Opened { port } => writer.put(&port.to_le_bytes()).map(|()| kind::OPENED),
             Self::Start => Ok(kind::START),
             Self::Alive => Ok(kind::ALIVE),
             Self::Pulse(pulse) => {
@@ -311,17 +328,14 @@ impl<'a> Message<'a> {
             }
             kind::AUTHENTICATE => Self::Authenticate { mac: reader.array()? },
             kind::AUTHENTICATED => Self::Authenticated { mac: reader.array()? },
+            kind::OFFER => Self::Offer { host: host(reader)?, api: reader.text()? },
             kind::OPEN => Self::Open {
-                data: address(reader)?,
-                payload_bytes: reader.u16()?,
+                data: SocketAddr::new(host(reader)?, reader.u16()?),
                 planned_ns: reader.u64()?,
                 deadline_ns: reader.u64()?,
                 interval_ns: reader.u64()?,
             },
-            kind::OPENED => {
-                let (data, multicast) = (address(reader)?, reader.flag()?);
-                Self::Opened { data, multicast, api: reader.text()? }
-            }
+            kind::OPENED => Self::Opened { port: reader.u16()? },
             kind::START => Self::Start,
             kind::ALIVE => Self::Alive,
             kind::PULSE => Self::Pulse(Pulse::parse(reader)?),
@@ -334,25 +348,24 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Family, port, sixteen bytes of address. Scopes mean nothing on another host and stay here.
-fn put_address(writer: &mut Writer<'_>, address: SocketAddr) -> Result<(), BadMessage> {
-    let mut ip = [0; 16];
-    match address.ip() {
-        IpAddr::V4(v4) => ip[..4].copy_from_slice(&v4.octets()),
-        IpAddr::V6(v6) => ip = v6.octets(),
+/// Family, sixteen bytes of address. Scopes mean nothing on another host and stay here.
+fn put_host(writer: &mut Writer<'_>, host: IpAddr) -> Result<(), BadMessage> {
+    let mut bytes = [0; 16];
+    match host {
+        IpAddr::V4(v4) => bytes[..4].copy_from_slice(&v4.octets()),
+        IpAddr::V6(v6) => bytes = v6.octets(),
     }
-    writer.put(&[u8::from(address.is_ipv6())])?;
-    writer.put(&address.port().to_le_bytes())?;
-    writer.put(&ip)
+    writer.put(&[u8::from(host.is_ipv6())])?;
+    writer.put(&bytes)
 }
 
-fn address(reader: &mut Reader<'_>) -> Result<SocketAddr, BadMessage> {
-    let (v6, port, ip) = (reader.flag()?, reader.u16()?, reader.array::<16>()?);
+fn host(reader: &mut Reader<'_>) -> Result<IpAddr, BadMessage> {
+    let (v6, bytes) = (reader.flag()?, reader.array::<16>()?);
     if v6 {
-        return Ok(SocketAddrV6::new(Ipv6Addr::from(ip), port, 0, 0).into());
+        return Ok(Ipv6Addr::from(bytes).into());
     }
-    let [a, b, c, d, rest @ ..] = ip;
-    if rest == [0; 12] { Ok((Ipv4Addr::new(a, b, c, d), port).into()) } else { Err(BadMessage::Field) }
+    let [a, b, c, d, rest @ ..] = bytes;
+    if rest == [0; 12] { Ok(Ipv4Addr::new(a, b, c, d).into()) } else { Err(BadMessage::Field) }
 }
 
 #[cfg(test)]
@@ -363,12 +376,11 @@ mod tests {
 
     fn read(frame: &[u8]) -> Result<Message<'_>, BadMessage> {
         let (front, body) = frame.split_first_chunk().ok_or(BadMessage::TooShort)?;
-        let header = FrameHeader::parse(front)?;
+        let header = FrameHeader::parse(front, MAX_REPORT)?;
         Message::parse(header, body.get(..header.body_len).ok_or(BadMessage::TooShort)?)
     }
 
     fn every_message() -> Vec<Message<'static>> {
-        let data = "[fe80::1]:7411".parse().unwrap();
         vec![
             Message::Hello { newest: 3, oldest: 1, nonce: [1; 16], version: "0.1.0" },
             Message::Welcome { protocol: 1, nonce: [2; 16], keyed: true, version: "0.1.0" },
@@ -376,26 +388,12 @@ mod tests {
             Message::Incompatible { newest: 9, oldest: 8, version: "9.0.0" },
             Message::Authenticate { mac: [3; 32] },
             Message::Authenticated { mac: [4; 32] },
-            Message::Open {
-                data: "10.0.0.1:5".parse().unwrap(),
-                payload_bytes: 264,
-                planned_ns: 1,
-                deadline_ns: 2,
-                interval_ns: 3,
-            },
-            Message::Opened { data, multicast: true, api: "udp-spin" },
+            Message::Offer { host: "fe80::1".parse().unwrap(), api: "udp-spin" },
+            Message::Open { data: "10.0.0.1:5".parse().unwrap(), planned_ns: 1, deadline_ns: 2, interval_ns: 3 },
+            Message::Opened { port: 7_411 },
             Message::Start,
             Message::Alive,
-            Message::Pulse(Pulse {
-                interval: 1,
-                received: 2,
-                answered: 3,
-                socket_drops: 4,
-                cpu_ns: 5,
-                user_ns: 6,
-                peak_bytes: 7,
-                ..Pulse::default()
-            }),
+            Message::Pulse(Pulse { interval: 1, cpu_ns: 2, user_ns: 3, peak_bytes: 4, ..Pulse::default() }),
             Message::Finish,
             Message::Report { json: b"{}" },
             Message::Refused { reason: "the key is another" },
@@ -416,17 +414,20 @@ mod tests {
 
     #[test]
     fn limits_are_checked_before_the_body_is_read() {
-        let mut buffer = vec![0; MAX_FRAME_LEN + 1];
-        let long = "x".repeat(MAX_SMALL + 1);
+        let mut buffer = vec![0; FRAME_HEADER_LEN + MAX_REPORT + 1];
+        let long = "x".repeat(MAX_BODY + 1);
         assert_eq!(Message::Refused { reason: &long }.emit(&mut buffer), Err(BadMessage::TooLong));
         let body = vec![b' '; MAX_REPORT];
-        assert_eq!(Message::Report { json: &body }.emit(&mut buffer), Ok(MAX_FRAME_LEN));
+        assert_eq!(Message::Report { json: &body }.emit(&mut buffer), Ok(FRAME_HEADER_LEN + MAX_REPORT));
+        let report = buffer.first_chunk().unwrap();
+        assert!(FrameHeader::parse(report, MAX_REPORT).is_ok());
+        assert_eq!(FrameHeader::parse(report, MAX_BODY), Err(BadMessage::TooLong), "more than its reader wants");
         assert_eq!(Message::Start.emit(&mut buffer[..11]), Err(BadMessage::TooLong));
         let mut front = *b"tpct\x01\x00\x00\x00\xff\xff\xff\xff";
-        assert_eq!(FrameHeader::parse(&front), Err(BadMessage::TooLong));
+        assert_eq!(FrameHeader::parse(&front, MAX_REPORT), Err(BadMessage::TooLong));
         front[4] = 200;
-        assert_eq!(FrameHeader::parse(&front), Err(BadMessage::UnknownKind(200)));
-        assert_eq!(FrameHeader::parse(b"GET / HTTP/1"), Err(BadMessage::Foreign));
+        assert_eq!(FrameHeader::parse(&front, MAX_REPORT), Err(BadMessage::UnknownKind(200)));
+        assert_eq!(FrameHeader::parse(b"GET / HTTP/1", MAX_REPORT), Err(BadMessage::Foreign));
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -13,13 +13,17 @@ use serde_json::Value;
 use sha2::Sha256;
 use tickpong_record::{Api, ClockFacts, Cpu, HOST_FORMAT, HostFacts, Memory, ReflectorReport, Sockets};
 use tickpong_units::{Instant, Seq};
-use tickpong_wire::control::{FRAME_HEADER_LEN, FrameHeader, Mac, Message, Nonce, OLDEST_PROTOCOL, PROTOCOL};
+use tickpong_wire::control::{
+    FRAME_HEADER_LEN, FrameHeader, MAX_REPORT, Mac, Message, Nonce, OLDEST_PROTOCOL, PROTOCOL, SEAL_LEN,
+};
 use tickpong_wire::{Datagram, HEADER_LEN, Kind, Token, datagram};
 
 /// What both ends share, where they share something.
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 pub(crate) const PINGER_PROVES: &str = "tickpong pinger proves";
 pub(crate) const REFLECTOR_PROVES: &str = "tickpong reflector proves";
+const PINGER_SEALS: &str = "tickpong pinger seals";
+const REFLECTOR_SEALS: &str = "tickpong reflector seals";
 const TOKEN: &str = "tickpong session token";
 /// Longer than any honest answer takes, and than the reflector keeps a silent session.
 const PATIENCE: Duration = Duration::from_secs(12);
@@ -30,6 +34,8 @@ const NO_ANSWER: Duration = Duration::from_millis(300);
 pub(crate) struct Line {
     pub(crate) stream: TcpStream,
     frame: Vec<u8>,
+    /// What this end seals with, and what the other does: key, and number of the next frame.
+    seals: Option<[(Mac, u64); 2]>,
 }
 
 impl Line {
@@ -40,19 +46,40 @@ impl Line {
     pub(crate) fn new(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self { stream, frame: Vec::new() }
+        Self { stream, frame: Vec::new(), seals: None }
     }
 
     pub(crate) fn say(&mut self, message: &Message<'_>) {
-        self.stream.write_all(&frame(message)).unwrap();
+        let bytes = self.sealed(message);
+        self.stream.write_all(&bytes).unwrap();
+    }
+
+    /// The bytes of a message in its turn.
+    pub(crate) fn sealed(&mut self, message: &Message<'_>) -> Vec<u8> {
+        let mut bytes = frame(message);
+        if let Some([ours, _]) = &mut self.seals {
+            let seal = seal(ours, &bytes);
+            bytes.extend(seal);
+        }
+        bytes
+    }
+
+    /// From here on messages are sealed: by a pinger, or by a reflector.
+    fn seal(&mut self, key: &str, [ours, theirs]: [&str; 2], pinger: Nonce, reflector: Nonce) {
+        self.seals = Some([ours, theirs].map(|purpose| (mac(key, purpose, pinger, reflector), 0)));
     }
 
     pub(crate) fn hear(&mut self) -> io::Result<Message<'_>> {
         let mut front = [0; FRAME_HEADER_LEN];
         self.stream.read_exact(&mut front)?;
-        let header = FrameHeader::parse(&front).map_err(io::Error::other)?;
+        let header = FrameHeader::parse(&front, MAX_REPORT).map_err(io::Error::other)?;
         self.frame.resize(header.body_len, 0);
         self.stream.read_exact(&mut self.frame)?;
+        if let Some([_, theirs]) = &mut self.seals {
+            let mut theirs_said = [0; SEAL_LEN];
+            self.stream.read_exact(&mut theirs_said)?;
+            assert_eq!(theirs_said, seal(theirs, &[&front[..], &self.frame].concat()), "every message is sealed");
+        }
         Message::parse(header, &self.frame).map_err(io::Error::other)
     }
 
@@ -82,6 +109,15 @@ pub(crate) fn frame(message: &Message<'_>) -> Vec<u8> {
     frame
 }
 
+/// The seal of the next frame.
+fn seal((key, number): &mut (Mac, u64), frame: &[u8]) -> [u8; SEAL_LEN] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+    mac.update(&number.to_le_bytes());
+    mac.update(frame);
+    *number += 1;
+    *mac.finalize().into_bytes().first_chunk().unwrap()
+}
+
 /// What proves or derives something of a session.
 pub(crate) fn mac(key: &str, purpose: &str, pinger: Nonce, reflector: Nonce) -> Mac {
     let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).unwrap();
@@ -101,7 +137,7 @@ pub(crate) const PLANNED: u64 = 2_000_000_000;
 
 /// What a pinger by hand asks for.
 pub(crate) fn open_message(data: SocketAddr, planned_ns: u64) -> Message<'static> {
-    Message::Open { data, payload_bytes: 264, planned_ns, deadline_ns: 1_000_000_000, interval_ns: 100_000_000 }
+    Message::Open { data, planned_ns, deadline_ns: 1_000_000_000, interval_ns: 100_000_000 }
 }
 
 /// A session that a pinger by hand has opened.
@@ -120,11 +156,11 @@ impl Session {
 
     /// One that is planned to take so long.
     pub(crate) fn open_for(reflector: SocketAddr, key: &str, planned_ns: u64) -> Self {
-        let (mut line, token) = trusted(reflector, key);
+        let (mut line, token) = offered(reflector, key);
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         line.say(&open_message(SocketAddr::new([0, 0, 0, 0].into(), socket.local_addr().unwrap().port()), planned_ns));
         let data = match line.hear().unwrap() {
-            Message::Opened { data, multicast: false, .. } => SocketAddr::new(reflector.ip(), data.port()),
+            Message::Opened { port } => SocketAddr::new(reflector.ip(), port),
             other => panic!("{other:?}"),
         };
         socket.connect(data).unwrap();
@@ -163,7 +199,18 @@ pub(crate) fn trusted(reflector: SocketAddr, key: &str) -> (Line, Token) {
     line.say(&Message::Authenticate { mac: mac(key, PINGER_PROVES, pinger, theirs) });
     let proof = mac(key, REFLECTOR_PROVES, pinger, theirs);
     assert_eq!(line.hear().unwrap(), Message::Authenticated { mac: proof }, "the reflector proves itself too");
+    line.seal(key, [PINGER_SEALS, REFLECTOR_SEALS], pinger, theirs);
     (line, token(key, pinger, theirs))
+}
+
+/// The same, where the reflector has said that data goes to its control address.
+pub(crate) fn offered(reflector: SocketAddr, key: &str) -> (Line, Token) {
+    let (mut line, token) = trusted(reflector, key);
+    match line.hear().unwrap() {
+        Message::Offer { host, .. } => assert!(host.is_unspecified(), "{host}"),
+        other => panic!("{other:?}"),
+    }
+    (line, token)
 }
 
 /// A datagram of the session.
@@ -192,24 +239,38 @@ pub(crate) fn listener(deal: impl FnOnce(TcpStream) + Send + 'static) -> (Socket
     (address, std::thread::spawn(move || deal(listener.accept().unwrap().0)))
 }
 
+/// The reflector's side of a greeting, by hand: a line whose ends trust each other.
+pub(crate) fn trusting(stream: TcpStream, key: &str) -> Line {
+    let mut line = Line::new(stream);
+    let Message::Hello { nonce: pinger, .. } = line.hear().unwrap() else { panic!("no greeting") };
+    let ours = [9; 16];
+    line.say(&Message::Welcome { protocol: PROTOCOL, nonce: ours, keyed: !key.is_empty(), version: "by hand" });
+    assert_eq!(line.hear().unwrap(), Message::Authenticate { mac: mac(key, PINGER_PROVES, pinger, ours) });
+    line.say(&Message::Authenticated { mac: mac(key, REFLECTOR_PROVES, pinger, ours) });
+    line.seal(key, [REFLECTOR_SEALS, PINGER_SEALS], pinger, ours);
+    line
+}
+
+/// What a reflector by hand offers: data to this host, or none for the one that was asked.
+pub(crate) fn offer(host: IpAddr) -> Message<'static> {
+    Message::Offer { host, api: "udp-block" }
+}
+
+pub(crate) const HERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
 /// A reflector by hand, for one pinger: `answer` deals with each ping, and `report` is its last word.
 pub(crate) fn reflector(
     mut answer: impl FnMut(&UdpSocket, Vec<u8>) + Send + 'static,
     report: Vec<u8>,
 ) -> (SocketAddr, JoinHandle<()>) {
     listener(move |stream| {
-        let mut line = Line::new(stream);
-        let Message::Hello { nonce: pinger, .. } = line.hear().unwrap() else { panic!("no greeting") };
-        let ours = [9; 16];
-        line.say(&Message::Welcome { protocol: PROTOCOL, nonce: ours, keyed: false, version: "by hand" });
-        let proof = mac("", PINGER_PROVES, pinger, ours);
-        assert_eq!(line.hear().unwrap(), Message::Authenticate { mac: proof });
-        line.say(&Message::Authenticated { mac: mac("", REFLECTOR_PROVES, pinger, ours) });
+        let mut line = trusting(stream, "");
+        line.say(&offer(HERE));
         let Message::Open { data, .. } = line.hear().unwrap() else { panic!("no plan") };
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         socket.connect((Ipv4Addr::LOCALHOST, data.port())).unwrap();
         let port = socket.local_addr().unwrap().port();
-        line.say(&Message::Opened { data: ([0, 0, 0, 0], port).into(), multicast: false, api: "udp-block" });
+        line.say(&Message::Opened { port });
         let done = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&done);
         let answering = std::thread::spawn(move || {

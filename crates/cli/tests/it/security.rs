@@ -12,8 +12,8 @@ use tickpong_wire::control::{Message, OLDEST_PROTOCOL, PROTOCOL};
 use tickpong_wire::{Datagram, Kind, Token};
 
 use crate::by_hand::{
-    self, KEY, Line, Noise, PINGER_PROVES, PLANNED, REFLECTOR_PROVES, SHORTEST, Session, answer_on, frame, mac,
-    open_message, payload, trusted,
+    self, HERE, KEY, Line, Noise, PINGER_PROVES, PLANNED, REFLECTOR_PROVES, SHORTEST, Session, answer_on, frame, mac,
+    offer, offered, open_message, payload, trusted, trusting,
 };
 use crate::support::{
     Reflector, Running, alone, assert_fates_add_up, key_file, number, ping, pinger, run, valid_run, within,
@@ -178,7 +178,7 @@ fn without_a_key_data_goes_to_who_asks_alone() {
     let (open, keyed) = (Reflector::start(&[]), Reflector::start(&["--key-file", &key]));
     let victim: SocketAddr = "127.0.0.9:9".parse().unwrap();
     let ask = |reflector: &Reflector, key: &str| {
-        let (mut line, _) = trusted(reflector.address, key);
+        let (mut line, _) = offered(reflector.address, key);
         line.say(&open_message(victim, PLANNED));
         match line.hear().unwrap() {
             Message::Refused { reason } => Some(reason.to_owned()),
@@ -190,6 +190,95 @@ fn without_a_key_data_goes_to_who_asks_alone() {
     assert_eq!(reason, "without a key, data goes only to the address that asks for it, not to 127.0.0.9");
     assert_eq!(ask(&keyed, KEY), None, "who holds the key answers for it");
     valid_run(&open.host(), &[]);
+}
+
+/// The pinger sends far more than a handshake: it does so only to whom it asked, or to whom the key speaks for.
+#[test]
+fn without_a_key_a_pinger_sends_to_whom_it_asked_alone() {
+    for victim in ["127.0.0.9", "::1", "192.0.2.9", "::ffff:192.0.2.9"] {
+        let victim: std::net::IpAddr = victim.parse().unwrap();
+        let (address, far) = by_hand::listener(move |stream| {
+            let mut line = trusting(stream, "");
+            line.say(&offer(victim));
+            assert!(line.hear().is_err(), "no plan is told");
+        });
+        let words = format!("use the reflector at {address}: it wants data sent to {}", victim.to_canonical());
+        ping(&address.to_string(), &[]).is_refusal(5, &[&words, "give both sides the same --key-file"]);
+        far.join().unwrap();
+    }
+}
+
+/// What somebody on the path may do to what the pinger says.
+#[test]
+fn a_pinger_is_heard_in_its_own_words_alone() {
+    type Tamper = fn(&mut Session);
+    const WRONG: &str = "a control message with a wrong seal";
+    let rows: [(&str, Tamper); 6] = [
+        ("changed", |session| {
+            let mut alive = session.line.sealed(&Message::Alive);
+            // Another kind, as long: the run would be over.
+            alive[4..6].copy_from_slice(&frame(&Message::Finish)[4..6]);
+            session.line.stream.write_all(&alive).unwrap();
+        }),
+        ("with another seal", |session| {
+            let mut alive = session.line.sealed(&Message::Alive);
+            *alive.last_mut().unwrap() ^= 1;
+            session.line.stream.write_all(&alive).unwrap();
+        }),
+        ("repeated", |session| {
+            let alive = session.line.sealed(&Message::Alive);
+            session.line.stream.write_all(&[&alive[..], &alive].concat()).unwrap();
+        }),
+        ("left out", |session| {
+            session.line.sealed(&Message::Alive);
+            session.line.say(&Message::Alive);
+        }),
+        ("reordered", |session| {
+            let (first, second) = (session.line.sealed(&Message::Alive), session.line.sealed(&Message::Finish));
+            session.line.stream.write_all(&[second, first].concat()).unwrap();
+        }),
+        ("not sealed at all", |session| {
+            let finish = [frame(&Message::Finish), vec![0; 16]].concat();
+            session.line.stream.write_all(&finish).unwrap();
+        }),
+    ];
+    let _alone = alone();
+    let dir = tempdir().unwrap();
+    let key = key_file(dir.path(), "key", KEY);
+    let reflector = Reflector::start(&["--key-file", &key]);
+    for (how, tamper) in rows {
+        let mut session = Session::open(reflector.address, KEY);
+        tamper(&mut session);
+        let line = reflector.says(" closed: ");
+        assert!(line.contains(WRONG), "{how}: {line}");
+        assert!(by_hand::drains(&mut session.line.stream), "{how}");
+    }
+    // The first word is no exception: where answers are to go.
+    let (mut line, _) = offered(reflector.address, KEY);
+    let mut open = line.sealed(&open_message("127.0.0.1:9".parse().unwrap(), PLANNED));
+    open[16] ^= 8;
+    line.stream.write_all(&open).unwrap();
+    assert!(reflector.says("was sent away: ").contains(WRONG));
+    valid_run(&reflector.host(), &["--key-file", &key]);
+}
+
+/// And to what the reflector says.
+#[test]
+fn a_reflector_is_heard_in_its_own_words_alone() {
+    let dir = tempdir().unwrap();
+    let key = key_file(dir.path(), "key", KEY);
+    for byte in [12, 13, 20, 29] {
+        let (address, far) = by_hand::listener(move |stream| {
+            let mut line = trusting(stream, KEY);
+            let mut offered = line.sealed(&offer(HERE));
+            offered[byte] ^= 1;
+            line.stream.write_all(&offered).unwrap();
+            assert!(line.hear().is_err(), "no plan is told");
+        });
+        let outcome = ping(&address.to_string(), &["--key-file", &key]);
+        outcome.is_refusal(5, &["open the session: a control message with a wrong seal"]);
+        far.join().unwrap();
+    }
 }
 
 #[test]
@@ -211,9 +300,8 @@ fn a_session_that_was_not_agreed_on_is_not_begun() {
     assert!(matches!(line.hear().unwrap(), Message::Welcome { .. }));
     line.say(&open_message(data, PLANNED));
     assert!(line.is_closed(), "a plan comes before any proof");
-    let impossible =
-        Message::Open { data, payload_bytes: 0, planned_ns: u64::MAX, deadline_ns: u64::MAX, interval_ns: 0 };
-    let (mut line, _) = trusted(reflector.address, "");
+    let impossible = Message::Open { data, planned_ns: u64::MAX, deadline_ns: u64::MAX, interval_ns: 0 };
+    let (mut line, _) = offered(reflector.address, "");
     line.say(&impossible);
     assert!(matches!(line.hear().unwrap(), Message::Refused { reason } if reason.contains("makes no sense")));
     valid_run(&reflector.host(), &[]);
@@ -257,10 +345,11 @@ fn garbage_over_the_control_connection_kills_nothing() {
 fn garbage_in_the_middle_of_a_session_ends_that_session_alone() {
     let _alone = alone();
     let reflector = Reflector::start(&[]);
-    for garbage in [b"tpct\xff\xff\0\0\0\0\0\0".to_vec(), Noise(9).bytes(64), frame(&Message::Busy { seconds_left: 1 })]
-    {
+    // The last is a message that makes sense at another time.
+    for garbage in [Some(b"tpct\xff\xff\0\0\0\0\0\0".to_vec()), Some(Noise(9).bytes(64)), None] {
         let mut session = Session::open(reflector.address, "");
         assert!(session.exchange(&session.ping(0, 264)).is_some());
+        let garbage = garbage.unwrap_or_else(|| session.line.sealed(&Message::Busy { seconds_left: 1 }));
         session.line.stream.write_all(&garbage).unwrap();
         let line = reflector.says("closed: 1 received, 1 answered; ");
         assert!(!line.ends_with("finished"), "{line}");
@@ -273,12 +362,34 @@ fn garbage_in_the_middle_of_a_session_ends_that_session_alone() {
 fn who_connects_and_says_nothing_is_in_nobodys_way() {
     let _alone = alone();
     let reflector = Reflector::start(&[]);
-    // More than are heard out at once.
-    let idle: Vec<Line> = (0..40).map(|_| Line::connect(reflector.address)).collect();
+    // Many more than are heard out at once: each for its whole time, one after the other, would outlast a pinger's patience.
+    let mut idle: Vec<Line> = (0..300).map(|_| Line::connect(reflector.address)).collect();
+    assert!(idle[0].is_closed(), "the oldest makes room");
+    let youngest = &idle.last().unwrap().stream;
+    youngest.set_nonblocking(true).unwrap();
+    let heard = youngest.peek(&mut [0]).unwrap_err();
+    assert_eq!(heard.kind(), std::io::ErrorKind::WouldBlock, "the youngest has its time");
+    youngest.set_nonblocking(false).unwrap();
     assert_fates_add_up(&valid_run(&reflector.host(), &[]));
     for mut line in idle {
         assert!(line.is_closed(), "a connection that stays silent is closed");
     }
+}
+
+/// A report is long, and a pinger's to hear: nobody can make a reflector wait for one and keep it.
+#[test]
+fn a_reflector_takes_no_long_message() {
+    let reflector = Reflector::start(&[]);
+    let mut long = frame(&Message::Report { json: b"" });
+    long[8..12].copy_from_slice(&1_025_u32.to_le_bytes());
+    let words = "a control message longer than its kind may be";
+    let mut line = Line::connect(reflector.address);
+    line.stream.write_all(&long).unwrap();
+    assert!(reflector.says("was sent away: ").contains(words));
+    assert!(by_hand::drains(&mut line.stream));
+    let mut session = Session::open(reflector.address, "");
+    session.line.stream.write_all(&long).unwrap();
+    assert!(reflector.says(" closed: ").contains(words));
 }
 
 #[test]
@@ -337,7 +448,7 @@ fn a_pinger_that_falls_silent_loses_its_session() {
     assert_eq!(silent.exchange(&silent.ping(1, 264)), None);
     valid_run(&reflector.host(), &[]);
     // One that opens none at all has even less time.
-    let (mut line, _) = trusted(reflector.address, "");
+    let (mut line, _) = offered(reflector.address, "");
     reflector.says("was sent away: open a session: the other end was silent for 3 s");
     assert!(line.is_closed());
 }
@@ -350,7 +461,8 @@ fn a_pinger_that_outstays_its_plan_loses_its_session() {
     let outstayed = Nanos::from_secs(12) + Nanos::new(monotonic_ns());
     while monotonic_ns() < outstayed.get() {
         // Told that it is over, it does not go.
-        let _ = lively.line.stream.write_all(&frame(&Message::Alive));
+        let alive = lively.line.sealed(&Message::Alive);
+        let _ = lively.line.stream.write_all(&alive);
         sleep(Nanos::from_millis(500));
     }
     let line = reflector.says(" closed: ");

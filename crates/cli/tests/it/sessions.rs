@@ -3,8 +3,12 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::net::{Ipv6Addr, TcpListener, UdpSocket};
+use std::process::Command;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tempfile::tempdir;
+use tickpong_hostio::socket::source_towards;
 use tickpong_hostio::thread::allowed_cpus;
 use tickpong_record::observations;
 use tickpong_wire::control::{Message, PROTOCOL};
@@ -169,7 +173,21 @@ fn hosts_may_be_named_in_many_ways() {
     assert!(v6.address.is_ipv6());
     assert_fates_add_up(&valid_run(&v6.host(), &[]));
     let other_family = ping(&v6.host(), &["--bind", "127.0.0.1"]);
-    other_family.is_refusal(5, &["resolve the host name `::1`: it has no address of the family that --bind asks for"]);
+    other_family.is_refusal(5, &["bind data to 127.0.0.1: the reflector's data address is ::1, of the other family"]);
+    // One that listens on every address hears IPv4, too.
+    let everywhere = Reflector::listen("[::]:0", &["--insecure"]);
+    for host in ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]"] {
+        assert_fates_add_up(&valid_run(&format!("{host}:{}", everywhere.address.port()), &[]));
+    }
+    everywhere.says("127.0.0.1:");
+}
+
+#[test]
+fn a_host_that_cannot_be_read_is_no_other_host() {
+    for host in ["[::1]:99999", "[::1]x", "127.0.0.1:x", "127.0.0.1:0", "[127.0.0.1", ""] {
+        let words = format!("failed to read `{host}` as a host: want HOST, HOST:PORT or [IPV6]:PORT");
+        ping(host, &[]).is_refusal(2, &[&words]);
+    }
 }
 
 #[test]
@@ -197,7 +215,9 @@ fn observations_have_a_row_for_every_answer() {
 fn data_may_go_another_way_than_control() {
     let _alone = alone();
     let reflector = Reflector::start(&["--data", "127.0.0.3"]);
-    valid_run(&reflector.host(), &[]);
+    let words = "it wants data sent to 127.0.0.3, and without a key nothing shows that it speaks for that host";
+    ping(&reflector.host(), &[]).is_refusal(5, &[words]);
+    let reflector = Reflector::start(&[]);
     let elsewhere = ping(&reflector.host(), &["--bind", "127.0.0.2"]);
     let words = "it refused: without a key, data goes only to the address that asks for it, not to 127.0.0.2";
     elsewhere.is_refusal(5, &[words]);
@@ -206,6 +226,55 @@ fn data_may_go_another_way_than_control() {
     let keyed = Reflector::start(&["--data", "127.0.0.3", "--key-file", &key]);
     valid_run(&keyed.host(), &["--bind", "127.0.0.2", "--key-file", &key]);
     assert!(keyed.says("opened a session").contains("data from 127.0.0.2:"));
+}
+
+/// Else pings would go one way and pongs another.
+#[test]
+fn data_comes_from_where_its_way_begins_and_not_from_where_controls_does() {
+    // No datagram goes there: it only tells an address of this host that is not the loopback device's.
+    let Ok(own) = source_towards("192.0.2.1:9".parse().unwrap(), None) else {
+        println!("skipped: this host has no way to others");
+        return;
+    };
+    let _alone = alone();
+    let dir = tempdir().unwrap();
+    let key = key_file(dir.path(), "key", KEY);
+    let control = Reflector::listen(&own.to_string(), &["--data", "127.0.0.3", "--key-file", &key]);
+    valid_run(&control.host(), &["--key-file", &key]);
+    assert!(control.says("opened a session").contains("data from 127.0.0.1:"));
+}
+
+#[test]
+fn control_keeps_to_its_interface() {
+    let _alone = alone();
+    let by_loopback = ["--control-interface", "lo"];
+    let reflector = Reflector::start(&by_loopback);
+    valid_run(&reflector.host(), &by_loopback);
+    let by_none = ["--control-interface", "none9"];
+    ping(&reflector.host(), &by_none).is_refusal(5, &["connect to the reflector at ", "No such device"]);
+    run(&["reflect", "--control-interface", "none9"]).is_refusal(5, &["listen on 127.0.0.1:7410", "No such device"]);
+}
+
+/// As nohup has it: a reflector is to outlast the shell that started it.
+#[test]
+fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
+    let _alone = alone();
+    let ignoring = |signals: &str| {
+        let tickpong = crate::support::tickpong(&["reflect", "--api", "udp-block", "--listen", "127.0.0.1:0"]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("trap '' {signals}; exec \"$0\" \"$@\"")]);
+        shell.arg(tickpong.get_program()).args(tickpong.get_args()).env_remove("TICKPONG_KEY");
+        Reflector::of(shell)
+    };
+    let hang_up = |reflector: &Reflector| {
+        kill(Pid::from_raw(reflector.child.id().try_into().unwrap()), Signal::SIGHUP).unwrap();
+    };
+    let kept = ignoring("HUP");
+    hang_up(&kept);
+    valid_run(&kept.host(), &[]);
+    let let_go = ignoring("USR1");
+    hang_up(&let_go);
+    assert!(let_go.end().success());
 }
 
 #[test]
@@ -329,6 +398,27 @@ fn a_reflector_that_makes_no_sense_is_given_up_with_a_word_for_it() {
         assert_eq!((outcome.code, outcome.out.as_str()), (Some(5), ""), "{outcome:#?}");
         assert!(outcome.err.contains(words) && !outcome.err.contains('\x1b'), "{outcome:#?}");
     }
+}
+
+#[test]
+fn what_the_network_sends_back_is_told() {
+    let _alone = alone();
+    let mut pings = 0;
+    let answer = move |socket: &UdpSocket, pong: Vec<u8>| {
+        pings += 1;
+        if pings < 100 {
+            socket.send(&pong).unwrap();
+        } else {
+            // From here on nobody hears the pinger, and its kernel is told so.
+            socket.connect("127.0.0.1:9").unwrap();
+        }
+    };
+    let (address, far) = by_hand::reflector(answer, serde_json::to_vec(&by_hand::report(100)).unwrap());
+    let run = ping(&address.to_string(), &["--format", "json"]).played();
+    far.join().unwrap();
+    let warnings = run["warnings"].as_array().unwrap();
+    let told = warnings.iter().any(|warning| warning.as_str().unwrap().contains(" ICMP errors came back"));
+    assert!(told, "{run:#}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn facts_say_what_the_clock_is() {
     assert_eq!(vdso.facts().refused, Some(CounterRefused::Disabled));
     assert!(vdso.facts().resolution.is_some());
     assert!(vdso.facts().read_cost_ns > 0.0);
-    let best = HostClock::calibrate(SPAN);
+    let best = HostClock::choose(ClockChoice::Auto, SPAN).unwrap();
     assert_eq!(best.facts().refused.is_some(), best.facts().kind == ClockKind::Monotonic);
     assert_eq!(best.facts().frequency_hz.is_none(), best.facts().kind == ClockKind::Monotonic);
 }

@@ -1,13 +1,13 @@
 //! The few rtnetlink requests that two hosts take; no `ip` program is needed.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
-use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
     AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo,
     LinkMessage,
@@ -71,31 +71,24 @@ impl Rtnetlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// Gives a device an address, usable at once: IPv6 does not first look for a duplicate.
-    pub(super) fn add_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
+    /// Gives a device an address.
+    pub(super) fn add_address(&mut self, index: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();
-        message.header.family = family(address);
+        message.header.family = AddressFamily::Inet;
         message.header.prefix_len = prefix;
         message.header.index = index;
-        message.attributes.push(AddressAttribute::Address(address));
-        message.attributes.push(AddressAttribute::Local(address));
-        if address.is_ipv6() {
-            message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
-        }
+        message.attributes.push(AddressAttribute::Address(address.into()));
+        message.attributes.push(AddressAttribute::Local(address.into()));
         self.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
     /// Says for ever which device `address` belongs to, so that nobody asks in the middle of a run.
-    pub(super) fn add_neighbour(&mut self, index: u32, address: IpAddr, mac: [u8; 6]) -> io::Result<()> {
-        let destination = match address {
-            IpAddr::V4(address) => NeighbourAddress::Inet(address),
-            IpAddr::V6(address) => NeighbourAddress::Inet6(address),
-        };
+    pub(super) fn add_neighbour(&mut self, index: u32, address: Ipv4Addr, mac: [u8; 6]) -> io::Result<()> {
         let mut message = NeighbourMessage::default();
-        message.header.family = family(address);
+        message.header.family = AddressFamily::Inet;
         message.header.ifindex = index;
         message.header.state = NeighbourState::Permanent;
-        message.attributes.push(NeighbourAttribute::Destination(destination));
+        message.attributes.push(NeighbourAttribute::Destination(NeighbourAddress::Inet(address)));
         message.attributes.push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
         self.request(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_EXCL)
     }
@@ -130,8 +123,4 @@ fn link_message(end: VethEnd) -> LinkMessage {
     message.attributes.push(LinkAttribute::IfName(end.name.into()));
     message.attributes.push(LinkAttribute::Address(end.mac.to_vec()));
     message
-}
-
-fn family(address: IpAddr) -> AddressFamily {
-    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic;
 use std::time::Duration;
@@ -16,28 +16,19 @@ use super::Hosts;
 use super::error::{HostsError, Obstacle, Settings};
 use super::rtnetlink::{Rtnetlink, VethEnd};
 
-/// One host: its device and its addresses.
+/// One host: its device and its address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Host {
-    pub(super) interface: &'static str,
+    interface: &'static str,
     pub(super) v4: Ipv4Addr,
-    pub(super) v6: Ipv6Addr,
     mac: [u8; 6],
 }
 
-pub(super) const PINGER: Host = Host {
-    interface: "tp-pinger",
-    v4: Ipv4Addr::new(10, 77, 0, 1),
-    v6: Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1),
-    mac: [0x02, 0, 0, 0, 0x77, 1],
-};
+pub(super) const PINGER: Host =
+    Host { interface: "tp-pinger", v4: Ipv4Addr::new(10, 77, 0, 1), mac: [0x02, 0, 0, 0, 0x77, 1] };
 
-pub(super) const REFLECTOR: Host = Host {
-    interface: "tp-reflector",
-    v4: Ipv4Addr::new(10, 77, 0, 2),
-    v6: Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2),
-    mac: [0x02, 0, 0, 0, 0x77, 2],
-};
+pub(super) const REFLECTOR: Host =
+    Host { interface: "tp-reflector", v4: Ipv4Addr::new(10, 77, 0, 2), mac: [0x02, 0, 0, 0, 0x77, 2] };
 
 /// The loopback device of every namespace.
 const LOOPBACK_INDEX: u32 = 1;
@@ -47,15 +38,9 @@ const VETH_INDEX: u32 = 77;
 const PASS_TIMEOUT: Duration = Duration::from_millis(10);
 const PASS_ATTEMPTS: u32 = 500;
 
-/// What was made beside the pinger's host, in which the process now is.
-#[derive(Debug)]
-pub(super) struct Made {
-    pub(super) reflector: OwnedFd,
-    pub(super) has_v6: bool,
-}
-
-/// Tries in a child whether hosts of `kind` can be made, and makes them here if so.
-pub(super) fn rehearse_and_move(kind: Hosts) -> Result<Made, HostsError> {
+/// Tries in a child whether hosts of `kind` can be made, and makes them here if so: the process is then in the pinger's, and the
+/// reflector's namespace is the one returned.
+pub(super) fn rehearse_and_move(kind: Hosts) -> Result<OwnedFd, HostsError> {
     // Left behind in the old namespace, another thread would measure a network that nobody thinks of.
     let threads = fs::read_dir("/proc/self/task").map_err(HostsError::CountThreads)?.count();
     if threads != 1 {
@@ -120,7 +105,7 @@ fn read_word(text: &str) -> Option<Result<(), Failed>> {
 }
 
 /// Makes the hosts and moves the process into the pinger's; on failure back home, where the kernel lets it.
-fn move_process(kind: Hosts) -> Result<Made, Failed> {
+fn move_process(kind: Hosts) -> Result<OwnedFd, Failed> {
     let home = own_namespace()?;
     if kind == Hosts::UserNamespaces {
         enter_user_namespace()?;
@@ -148,28 +133,23 @@ fn enter_user_namespace() -> Result<(), Failed> {
 }
 
 /// Makes the reflector's namespace, then the pinger's, in which the process stays, and joins them.
-fn make_hosts() -> Result<Made, Failed> {
+fn make_hosts() -> Result<OwnedFd, Failed> {
     let mut reflector = enter_new_host(REFLECTOR)?;
     let mut pinger = enter_new_host(PINGER)?;
     let pair = format!("create the veth pair {} and {}", PINGER.interface, REFLECTOR.interface);
     let namespace = reflector.namespace.as_fd();
     pinger.rtnetlink.create_veth(veth_end(PINGER), veth_end(REFLECTOR), namespace).failed(&pair)?;
 
-    let mut has_v6 = true;
     for made in [&mut pinger, &mut reflector] {
         // Before it is up, when it would begin to talk.
-        has_v6 &= without_v6(made.rtnetlink.silence(VETH_INDEX), &step("silence", made.host))?;
+        silence_v6(made)?;
         made.rtnetlink.raise(VETH_INDEX).failed(&step("set up", made.host))?;
     }
     // Devices that are up: the kernel forgets the neighbours of one that is not.
-    introduce_v4(&mut pinger, REFLECTOR)?;
-    introduce_v4(&mut reflector, PINGER)?;
-    pass_a_datagram(&pinger.socket, &reflector.socket, IpAddr::V4(REFLECTOR.v4))?;
-    has_v6 = has_v6 && introduce_v6(&mut pinger, REFLECTOR)? && introduce_v6(&mut reflector, PINGER)?;
-    if let (true, Some(pinger), Some(reflector)) = (has_v6, &pinger.socket_v6, &reflector.socket_v6) {
-        pass_a_datagram(pinger, reflector, IpAddr::V6(REFLECTOR.v6))?;
-    }
-    Ok(Made { reflector: reflector.namespace, has_v6 })
+    introduce(&mut pinger, REFLECTOR)?;
+    introduce(&mut reflector, PINGER)?;
+    pass_a_datagram(&pinger.socket, &reflector.socket)?;
+    Ok(reflector.namespace)
 }
 
 /// A host being made, and what still speaks for it when the process has moved on.
@@ -179,8 +159,6 @@ struct NewHost {
     namespace: OwnedFd,
     rtnetlink: Rtnetlink,
     socket: UdpSocket,
-    /// None on a machine without IPv6.
-    socket_v6: Option<UdpSocket>,
 }
 
 /// Moves the process into a new network namespace, where only lo is, and that up.
@@ -190,34 +168,23 @@ fn enter_new_host(host: Host) -> Result<NewHost, Failed> {
     let mut rtnetlink = Rtnetlink::open().failed(&step("open a netlink socket for", host))?;
     rtnetlink.raise(LOOPBACK_INDEX).failed(&step("set up lo beside", host))?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).failed(&step("open a UDP socket for", host))?;
-    let socket_v6 = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).ok();
-    Ok(NewHost { host, namespace, rtnetlink, socket, socket_v6 })
+    Ok(NewHost { host, namespace, rtnetlink, socket })
 }
 
-/// Gives a host its IPv4 address, and tells it the other's device.
-fn introduce_v4(made: &mut NewHost, other: Host) -> Result<(), Failed> {
-    let address = made.rtnetlink.add_address(VETH_INDEX, IpAddr::V4(made.host.v4), 24);
-    address.failed(&step("add an IPv4 address to", made.host))?;
-    let neighbour = made.rtnetlink.add_neighbour(VETH_INDEX, IpAddr::V4(other.v4), other.mac);
-    neighbour.failed(&step("add an IPv4 neighbour to", made.host))
+/// Gives a host its address, and tells it the other's device.
+fn introduce(made: &mut NewHost, other: Host) -> Result<(), Failed> {
+    let address = made.rtnetlink.add_address(VETH_INDEX, made.host.v4, 24);
+    address.failed(&step("add an address to", made.host))?;
+    let neighbour = made.rtnetlink.add_neighbour(VETH_INDEX, other.v4, other.mac);
+    neighbour.failed(&step("add a neighbour to", made.host))
 }
 
-/// Gives a host its IPv6 address, and tells it the other's device; whether there is IPv6.
-fn introduce_v6(made: &mut NewHost, other: Host) -> Result<bool, Failed> {
-    let address = made.rtnetlink.add_address(VETH_INDEX, IpAddr::V6(made.host.v6), 64);
-    if !without_v6(address, &step("add an IPv6 address to", made.host))? {
-        return Ok(false);
-    }
-    let neighbour = made.rtnetlink.add_neighbour(VETH_INDEX, IpAddr::V6(other.v6), other.mac);
-    without_v6(neighbour, &step("add an IPv6 neighbour to", made.host))
-}
-
-/// Waits until a datagram has gone to the reflector's `address` and one back.
+/// Waits until a datagram has gone to the reflector and one back.
 ///
 /// The kernel's workers complete what was asked for after the answer: the end of the pair that was set up first drops what it is
-/// given until one has seen that the other is up as well, and an IPv6 address is nobody's until one has made its route. Without
-/// the wait, the first messages of a run may be lost.
-fn pass_a_datagram(pinger: &UdpSocket, reflector: &UdpSocket, address: IpAddr) -> Result<(), Failed> {
+/// given until one has seen that the other is up as well. Without the wait, the first messages of a run may be lost.
+fn pass_a_datagram(pinger: &UdpSocket, reflector: &UdpSocket) -> Result<(), Failed> {
+    let address = REFLECTOR.v4;
     let passes = || {
         let there = SocketAddr::from((address, reflector.local_addr()?.port()));
         pinger.send_to(&[0], there)?;
@@ -244,15 +211,14 @@ const fn veth_end(host: Host) -> VethEnd {
     VethEnd { name: host.interface, index: VETH_INDEX, mac: host.mac }
 }
 
-/// Whether an IPv6 step was made; a machine that has IPv6 switched off is one without, and no error.
-fn without_v6(result: io::Result<()>, step: &str) -> Result<bool, Failed> {
-    match result {
-        Ok(()) => Ok(true),
+/// Keeps a host from IPv6's housekeeping; a machine that has IPv6 switched off has none, and that is no error.
+fn silence_v6(made: &mut NewHost) -> Result<(), Failed> {
+    match made.rtnetlink.silence(VETH_INDEX) {
         // EACCES: net.ipv6.conf.*.disable_ipv6 is set; the others: not in the kernel, or ipv6.disable=1.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EAFNOSUPPORT | libc::EOPNOTSUPP)) => {
-            Ok(false)
+            Ok(())
         }
-        Err(source) => Err(Failed { step: step.to_owned(), source }),
+        silenced => silenced.failed(&step("silence", made.host)),
     }
 }
 

@@ -103,6 +103,31 @@ pub(super) fn open(setup: &SocketSetup) -> Result<UdpSocket, SocketError> {
     Ok(UdpSocket::new(socket, buffers, warnings))
 }
 
+/// The address that this host sends from to reach `peer`, by its routes, or by `interface` whatever they say; with port zero.
+///
+/// # Errors
+///
+/// When no route leads there, or there is no such interface.
+pub fn source_towards(peer: SocketAddr, interface: Option<&str>) -> Result<SocketAddr, SocketError> {
+    let opening = |source| SocketError::Open { bind: peer, source };
+    let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP)).map_err(opening)?;
+    if let Some(interface) = interface {
+        bind_device(&socket, interface)?;
+    }
+    // Connecting sends nothing: it asks the routes. Any port will do.
+    let mut anywhere_there = peer;
+    anywhere_there.set_port(DISCARD_PORT);
+    socket.connect(&anywhere_there.into()).map_err(|source| SocketError::Connect { peer, source })?;
+    let mut source = local_addr(&socket)?;
+    source.set_port(0);
+    Ok(source)
+}
+
+pub(super) fn local_addr(socket: &Socket) -> Result<SocketAddr, SocketError> {
+    let address = socket.local_addr().map_err(SocketError::LocalAddr)?;
+    address.as_socket().ok_or_else(|| SocketError::LocalAddr(io::ErrorKind::Unsupported.into()))
+}
+
 /// An interface's number, by its name or by that number itself.
 pub(super) fn interface_index(interface: &str) -> Result<u32, SocketError> {
     let by_name = nix::net::if_::if_nametoindex(interface);
@@ -166,6 +191,7 @@ fn busy_poll(socket: &Socket, us: u32) -> Vec<SocketWarning> {
     .collect()
 }
 
+const DISCARD_PORT: u16 = 9;
 // asm-generic/socket.h; not in libc for every target.
 const SO_BUSY_POLL: libc::c_int = 46;
 const SO_PREFER_BUSY_POLL: libc::c_int = 69;

@@ -24,6 +24,7 @@ pub(crate) fn play(role: &str) {
         "mother" => mother(kind),
         "choose" => choose(),
         "echo" => echo(),
+        "there" => there(kind),
         "wait" => wait(),
         _ => panic!("no such role: {role}"),
     }
@@ -36,7 +37,7 @@ pub(crate) fn command(role: &str) -> Command {
     command
 }
 
-/// Makes hosts and passes datagrams between them, both families, with no neighbour asked for.
+/// Makes hosts and passes datagrams between them, with no neighbour asked for.
 fn exchange(kind: Hosts) {
     let before = own_namespace();
     let hosts = match TwoHosts::set_up(kind) {
@@ -47,22 +48,21 @@ fn exchange(kind: Hosts) {
         }
     };
     pass_datagrams(&hosts, hosts.pinger_address(), hosts.reflector_address());
-    match (hosts.pinger_address_v6(), hosts.reflector_address_v6()) {
-        (Some(pinger), Some(reflector)) => pass_datagrams(&hosts, pinger, reflector),
-        _ => println!("no IPv6 here"),
-    }
-    assert_eq!(interface_of(hosts.pinger_address()).unwrap().as_deref(), Some(hosts.pinger_interface()));
-    let there = hosts.in_reflector(|| (own_namespace(), interface_of(hosts.reflector_address()).unwrap())).unwrap();
-    assert_eq!(there.1.as_deref(), Some(hosts.reflector_interface()));
+    let here = interface_of(hosts.pinger_address()).unwrap().unwrap();
+    let mut there = command(&format!("there {kind}"));
+    there.env(ADDRESS, hosts.reflector_address().to_string());
+    hosts.reflector_command(&mut there);
+    let mut child = there.spawn().unwrap();
+    let namespace = first_line(child.stdout.take().unwrap());
+    assert!(child.wait().unwrap().success());
     if kind == Hosts::Loopback {
-        assert_eq!((own_namespace(), there.0), (before.clone(), before));
+        assert_eq!((here.as_str(), own_namespace(), namespace), ("lo", before.clone(), before));
         return;
     }
     assert_ne!(own_namespace(), before);
-    assert_ne!(there.0, own_namespace());
+    assert_ne!(namespace, own_namespace());
     assert_nobody_asked();
-    hosts.in_reflector(assert_nobody_asked).unwrap();
-    let facts = HostFacts::read(Some(hosts.pinger_interface()));
+    let facts = HostFacts::read(Some(&here));
     assert_eq!(facts.facts["nic.driver"], FactValue::Text("veth".into()));
     assert_eq!(facts.facts["nic.mtu"], FactValue::Integer(1_500));
     assert_eq!(facts.facts["nic.speed_mbps"], FactValue::Integer(10_000));
@@ -128,6 +128,16 @@ fn choose() {
     assert_eq!(hosts.kind() == Hosts::Loopback, own_namespace() == before);
 }
 
+/// Looks around on the reflector's host.
+fn there(kind: Hosts) {
+    let address: IpAddr = env::var(ADDRESS).unwrap().parse().unwrap();
+    assert!(interface_of(address).unwrap().is_some(), "{address} is this host's");
+    if kind != Hosts::Loopback {
+        assert_nobody_asked();
+    }
+    say(&own_namespace());
+}
+
 fn echo() {
     let address: IpAddr = env::var(ADDRESS).unwrap().parse().unwrap();
     let socket = UdpSocket::bind((address, 0)).unwrap();
@@ -162,6 +172,6 @@ pub(crate) fn first_line(from: ChildStdout) -> String {
     line.trim().to_owned()
 }
 
-fn own_namespace() -> std::path::PathBuf {
-    fs::read_link("/proc/thread-self/ns/net").unwrap()
+fn own_namespace() -> String {
+    fs::read_link("/proc/thread-self/ns/net").unwrap().into_os_string().into_string().unwrap()
 }

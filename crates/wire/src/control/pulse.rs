@@ -1,19 +1,13 @@
-//! How a session stands, told by the reflector at every interval.
+//! What a session costs the reflector, told by the reflector at every interval.
 
 use super::BadMessage;
 use crate::cursor::Reader;
 
-/// What a reflector has seen since the start, at the end of one of its intervals.
+/// What a reflector has used since its session began, at the end of one of its intervals.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Pulse {
     /// How many whole intervals have passed since the start.
     pub interval: u64,
-    /// Pings of the session, each once.
-    pub received: u64,
-    /// Pongs that the kernel took.
-    pub answered: u64,
-    /// Datagrams that its socket dropped because its buffer was full.
-    pub socket_drops: u64,
     /// CPU time of its hot thread.
     pub cpu_ns: u64,
     /// Of that in user mode.
@@ -36,12 +30,9 @@ pub struct Pulse {
 
 impl Pulse {
     /// All fields, in the order in which they travel.
-    pub(super) const fn fields(&self) -> [u64; 13] {
+    pub(super) const fn fields(&self) -> [u64; 10] {
         [
             self.interval,
-            self.received,
-            self.answered,
-            self.socket_drops,
             self.cpu_ns,
             self.user_ns,
             self.system_ns,
@@ -57,9 +48,6 @@ impl Pulse {
     pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, BadMessage> {
         Ok(Self {
             interval: reader.u64()?,
-            received: reader.u64()?,
-            answered: reader.u64()?,
-            socket_drops: reader.u64()?,
             cpu_ns: reader.u64()?,
             user_ns: reader.u64()?,
             system_ns: reader.u64()?,
