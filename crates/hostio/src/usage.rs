@@ -12,7 +12,7 @@ use thiserror::Error;
 use tickpong_units::Nanos;
 
 use crate::thread::Tid;
-pub(crate) use parse::{Stat, status_kib, status_value};
+pub(crate) use parse::{Stat, status_kib};
 
 /// Why a usage could not be told.
 #[derive(Debug, Error)]
