@@ -48,7 +48,7 @@ fn a_reflector_that_stands_still_for_a_second_shows_in_every_message_of_it() {
 }
 
 fn is_lost(run: &Run) -> bool {
-    !run.valid && run.interrupted && run.invalid_because.iter().any(|why| why.starts_with("reflector-lost: "))
+    !run.valid && run.invalid_because.iter().any(|why| why.starts_with("reflector-lost: "))
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_reflector_that_dies_ends_the_run_with_what_was_measured() {
     // Two seconds, after the last answer that could still have come in time.
     assert!(monotonic_ns() - killed < ms(1_000 + 2_000 + 1_000).get(), "{ended:?}");
     let run = ended.run();
-    assert!(is_lost(&run) && ended.code == 5, "{} {:?}", ended.code, run.invalid_because);
+    assert!(is_lost(&run) && run.interrupted && ended.code == 5, "{} {:?}", ended.code, run.invalid_because);
     assert!(run.fates.answered > 1_000, "{:?}", run.fates);
     let written = RunDirectory::read(&target).unwrap();
     assert_eq!(written.run, run);
@@ -101,7 +101,8 @@ fn a_cable_that_is_pulled_ends_both_sides() {
     let ended = pinger.end();
     let run = ended.run();
     assert!(is_lost(&run) && ended.code == 5, "{} {:?}", ended.code, run.invalid_because);
-    assert!(run.fates.answered > 1_000, "{:?}", run.fates);
+    // The plan was over before the silence had lasted long enough.
+    assert!(!run.interrupted && run.fates.answered > 1_000, "{:?}", run.fates);
     reflector.await_line(" closed: ");
     hosts.set_link("up");
     let run = hosts.ping(&[]).end().run();
