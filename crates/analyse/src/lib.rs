@@ -49,9 +49,9 @@ pub struct Outcome {
     pub fates_after_warm_up: Fates,
     /// Sends that went out when the next message was already due.
     pub fall_behinds: u64,
-    /// Messages sent by the plan's end, a second of the plan.
+    /// Messages sent by the plan's end, a second of what was played of it.
     pub achieved_rate_hz: Option<f64>,
-    /// Messages answered in time, a second of the plan.
+    /// Messages answered in time, a second of what was played of the plan.
     pub answered_rate_hz: Option<f64>,
     /// Every message.
     pub whole: Window,
@@ -88,7 +88,9 @@ impl Analysis {
         let part = if warm_up { &mut self.warm_up } else { &mut self.after_warm_up };
         part.add(&fates, sent, received);
         let row = self.row(warm_up, &fates, sent, received, used);
-        self.used_before = used;
+        // What is not known of one interval is part of what the next one used.
+        self.used_before.pinger = used.pinger.or(self.used_before.pinger);
+        self.used_before.reflector = used.reflector.or(self.used_before.reflector);
         row
     }
 
@@ -102,13 +104,12 @@ impl Analysis {
     ) -> IntervalRow {
         let interval = self.plan.interval_ns;
         let start = interval.saturating_mul(sent.index);
-        let length = interval.min(self.plan.length().saturating_sub(start));
         let summary = |measured: &Measured, denominator| summary(measured, denominator, interval);
         let over = |now: Option<Resources>, before: Option<Resources>| Some(now?.since(&before.unwrap_or_default()));
         IntervalRow {
             interval: sent.index,
             start_ns: start.get(),
-            length_ns: length.get(),
+            length_ns: sent.length.get(),
             warm_up,
             scheduled: fates.scheduled,
             sent: sent.sent,
@@ -118,7 +119,7 @@ impl Analysis {
             unsent: fates.unsent,
             duplicate: fates.duplicate,
             reordered: fates.reordered,
-            achieved_rate_hz: per_second(sent.sent, length),
+            achieved_rate_hz: per_second(sent.sent, sent.length),
             supply_to_receive: summary(&received.supply_to_receive, fates.scheduled),
             rtt: summary(&received.rtt, fates.answered),
             send_lateness: summary(&sent.lateness, sent.lateness.histogram.count()),
@@ -142,7 +143,7 @@ impl Analysis {
         let mut whole = warm_up;
         whole.merge(&after_warm_up);
         assert!(whole.fates.add_up(), "fates add up to what was scheduled: {:?}", whole.fates);
-        let length = if plan.pacing == Pacing::Closed { sent.sending } else { plan.length() };
+        let length = if plan.pacing == Pacing::Closed { sent.sending } else { sent.length };
         Outcome {
             fates: whole.fates,
             fates_after_warm_up,

@@ -28,7 +28,7 @@ fn plan() -> Plan {
 
 fn sides(index: u64, sent: u64, unsent: u64, answers_us: &[u64]) -> (SendInterval, ReceiveInterval) {
     let at = Nanos::from_secs(index);
-    let mut sending = SendInterval { index, sent, unsent, ..SendInterval::default() };
+    let mut sending = SendInterval { index, length: Nanos::from_secs(1), sent, unsent, ..SendInterval::default() };
     (0..sent).for_each(|_| sending.lateness.record(Nanos::new(100), at));
     let mut receiving = ReceiveInterval { index, answered: answers_us.len() as u64, ..ReceiveInterval::default() };
     for &us in answers_us {
@@ -39,7 +39,8 @@ fn sides(index: u64, sent: u64, unsent: u64, answers_us: &[u64]) -> (SendInterva
 }
 
 fn totals(sent: u64, answered: u64) -> (SendTotals, ReceiveTotals) {
-    let sending = SendTotals { scheduled: sent, sent, sent_by_plan_end: sent, ..SendTotals::default() };
+    let length = plan().length();
+    let sending = SendTotals { length, scheduled: sent, sent, sent_by_plan_end: sent, ..SendTotals::default() };
     (sending, ReceiveTotals { answered, ..ReceiveTotals::default() })
 }
 
@@ -64,6 +65,37 @@ fn the_warm_up_is_apart_and_in_the_whole() {
     assert_eq!((after.count, after.max, after.max_at_interval), (20, Some(7_000), Some(2)));
     assert_eq!(outcome.fates_after_warm_up.scheduled, 20);
     assert_eq!(outcome.achieved_rate_hz, Some(10.0));
+}
+
+#[test]
+fn a_plan_that_was_cut_has_the_rates_of_what_was_played() {
+    let mut analysis = Analysis::new(&plan());
+    let half = Nanos::from_millis(500);
+    let (sending, receiving) = sides(0, 10, 0, &[5; 10]);
+    analysis.add(&sending, &receiving, Ends::default());
+    let (mut sending, receiving) = sides(1, 5, 0, &[5; 4]);
+    sending.length = half;
+    let row = analysis.add(&sending, &receiving, Ends::default());
+    assert_eq!((row.length_ns, row.achieved_rate_hz), (half.get(), Some(10.0)));
+    let (mut sent, received) = totals(15, 12);
+    sent.length = Nanos::from_millis(1_500);
+    let outcome = analysis.finish(&sent, &received, &Seen::default());
+    assert_eq!((outcome.achieved_rate_hz, outcome.answered_rate_hz), (Some(10.0), Some(8.0)));
+}
+
+#[test]
+fn what_was_used_adds_up_where_an_interval_is_not_known() {
+    let mut analysis = Analysis::new(&plan());
+    let known = |cpu_ns| Some(Resources { cpu_ns, ..Resources::default() });
+    let mut add = |index, pinger, reflector| {
+        let (sending, receiving) = sides(index, 0, 0, &[]);
+        let used = analysis.add(&sending, &receiving, Ends { pinger, reflector }).used;
+        (used.pinger.map(|used| used.cpu_ns), used.reflector.map(|used| used.cpu_ns))
+    };
+    assert_eq!(add(0, known(10), known(7)), (Some(10), Some(7)));
+    assert_eq!(add(1, None, known(9)), (None, Some(2)));
+    assert_eq!(add(2, known(35), None), (Some(25), None));
+    assert_eq!(add(3, known(40), known(20)), (Some(5), Some(11)));
 }
 
 #[test]

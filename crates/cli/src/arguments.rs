@@ -27,8 +27,8 @@ pub(crate) struct Arguments {
     command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 a valid run; 2 usage or data error; \
-    5 the run was invalid, or could not be made; 130 interrupted, what was measured is written; 101 is a bug.";
+const EXIT_CODES: &str = "Exit codes: 0 a valid run, or a run of any kind that could be read again; 2 usage or data error; \
+    5 the run was invalid, or could not be made; 130 interrupted before the plan's end, what was measured is written; 101 is a bug.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -172,7 +172,7 @@ pub(crate) struct OutputArguments {
     /// Write the run directory here; it must not exist.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Write a row for every message there, too.
+    /// Write a row for every answered or late message there, too.
     #[arg(long, requires = "output")]
     pub(crate) observations: bool,
     /// Say something of the run, as in nic=x2522; may be repeated.
@@ -281,6 +281,9 @@ pub(crate) struct ReflectArguments {
     /// The CPU of the hot thread [default: of tickpong's choice].
     #[arg(long, value_name = "CPU", value_parser = cpu)]
     pub(crate) cpu: Option<Cpu>,
+    /// A CPU that is the other end's: a demonstration says so.
+    #[arg(long, value_name = "CPU", value_parser = cpu, hide = true)]
+    pub(crate) avoid_cpu: Option<Cpu>,
     /// How to receive and send: udp-spin, udp-block or udp-busy-poll.
     #[arg(long, value_name = "API", default_value = "udp-spin")]
     pub(crate) api: Api,

@@ -16,6 +16,8 @@ use crate::arguments::{DemoArguments, Format, SuiteFormat};
 use crate::{output, ping, stop, suite};
 
 const DURATION: Nanos = Nanos::from_secs(5);
+const SHARED: &str =
+    "both ends share one CPU: spinning, each waits for the other's time slice; --api udp-block does better";
 
 pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
     let (plan, trace) = ping::plan(&arguments.plan, DURATION)?;
@@ -31,18 +33,16 @@ pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
     let local = LocalHosts::set_up(arguments.hosts)?;
     let stop = stop::on_signals()?;
     let kind = local.hosts.kind();
-    for refused in &local.refused {
-        output::advise(&format!("not {}: {}", refused.kind, refused.reason));
+    let mut warnings: Vec<String> =
+        local.refused.iter().map(|refused| format!("not {}: {}", refused.kind, refused.reason)).collect();
+    for refused in &warnings {
+        output::advise(refused);
     }
     output::advise(&format!("two hosts: {}", describe(kind)));
-    for cost in kind.what_it_costs() {
-        output::advise(&format!("  {cost}"));
-    }
+    warnings.extend(kind.what_it_costs().iter().map(ToString::to_string));
     let hot = default_cpus(&allowed, 2);
     if hot.is_shared() {
-        output::advise(
-            "both ends share one CPU: spinning, each waits for the other's time slice; --api udp-block does better",
-        );
+        warnings.push(SHARED.to_owned());
     }
     // Each end gets a CPU that the other has not asked for, where there is one.
     let free = |other: Option<Cpu>| hot.hot.iter().copied().find(|cpu| Some(*cpu) != other).or(other);
@@ -50,6 +50,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
     let cpu = arguments.cpu.or_else(|| free(reflector_cpu));
     let mut reflect = vec!["--api".to_owned(), arguments.plan.api.to_string()];
     reflect.extend(reflector_cpu.map(|cpu| format!("--cpu={}", cpu.get())));
+    reflect.extend(cpu.map(|cpu| format!("--avoid-cpu={}", cpu.get())));
     reflect.extend(arguments.host.again());
     if !is_suite {
         reflect.push("--once".to_owned());
@@ -64,6 +65,9 @@ pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
         control_interface: None,
         key: Key::from_text(reflector.key()).map_err(RunnerError::from)?,
         cpus: HotCpus::One(cpu),
+        avoid: reflector_cpu.into_iter().collect(),
+        hosts: Some(kind),
+        warnings,
         hot: arguments.host.hot(),
         clock: arguments.host.clock(),
         buffer_bytes: arguments.host.socket_buffer,

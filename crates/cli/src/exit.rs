@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use tickpong_lab::player::Unplayable;
+use tickpong_record::Run;
 use tickpong_runner::RunnerError;
 
 use crate::output;
 
-/// All went well: a valid run.
+/// All went well: a valid run, or a run of any kind read again.
 pub(crate) const OK: u8 = 0;
 /// The command or its data make no sense.
 pub(crate) const USAGE: u8 = 2;
@@ -27,6 +28,17 @@ pub(crate) fn code(done: anyhow::Result<u8>) -> ExitCode {
         of_error(&error)
     });
     ExitCode::from(code)
+}
+
+/// The exit code of a run that was made: 130 only where a person cut its plan, and not where their wish came after its end.
+pub(crate) fn of_run(run: &Run) -> u8 {
+    if run.invalid_because.iter().any(|why| why.starts_with("interrupted: ")) {
+        INTERRUPTED
+    } else if run.valid {
+        OK
+    } else {
+        INVALID
+    }
 }
 
 /// An error with its causes, each once.

@@ -10,6 +10,7 @@ mod demo;
 mod exit;
 mod output;
 mod ping;
+mod progress;
 mod reflect;
 mod report;
 mod stop;

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use tickpong_record::Figure;
 use tickpong_report::Style;
-use tickpong_runner::{Finished, Progress};
+use tickpong_runner::Finished;
 use tickpong_units::Nanos;
 
 use crate::arguments::{Arguments, Format};
@@ -33,8 +33,8 @@ pub(crate) fn style() -> Style {
     }
 }
 
-/// Prints a run that was made, and gives its exit code. `stopped` says whether a person ended it.
-pub(crate) fn finished(finished: &Finished, format: Format, stopped: bool) -> anyhow::Result<u8> {
+/// Prints a run that was made, and gives its exit code.
+pub(crate) fn finished(finished: &Finished, format: Format) -> anyhow::Result<u8> {
     result(&match format {
         Format::Json => tickpong_report::json(&finished.run),
         Format::Text => tickpong_report::text(&finished.run, &finished.histograms, style()),
@@ -46,51 +46,7 @@ pub(crate) fn finished(finished: &Finished, format: Format, stopped: bool) -> an
         ));
         return Ok(exit::USAGE);
     }
-    Ok(match (stopped, finished.run.valid) {
-        (true, _) => exit::INTERRUPTED,
-        (false, true) => exit::OK,
-        (false, false) => exit::INVALID,
-    })
-}
-
-/// One line on a terminal that follows a run; silent elsewhere.
-pub(crate) struct ProgressLine {
-    shown: bool,
-    last_width: usize,
-    head: String,
-}
-
-impl ProgressLine {
-    pub(crate) fn new() -> Self {
-        Self { shown: io::stderr().is_terminal(), last_width: 0, head: String::new() }
-    }
-
-    /// What stands before what changes.
-    pub(crate) fn head(&mut self, head: String) {
-        self.head = head;
-    }
-
-    pub(crate) fn show(&mut self, progress: Progress) {
-        if !self.shown {
-            return;
-        }
-        let Progress { elapsed, length, achieved_rate_hz, lost, p99 } = progress;
-        let p99 = figure(p99.unwrap_or(Figure::Unsupported));
-        let (elapsed, length) = (elapsed.as_secs_f64().min(length.as_secs_f64()), length.as_secs_f64());
-        let rate = achieved_rate_hz.unwrap_or_default();
-        let head = &self.head;
-        let line = format!("{head}{elapsed:5.1} of {length:.1} s   {rate:9.0} messages/s   {lost} lost   p99 {p99}");
-        let _ = write!(io::stderr(), "\r{line:<width$}", width = self.last_width);
-        self.last_width = line.chars().count();
-    }
-
-    /// Takes the line away again.
-    pub(crate) fn clear(&mut self) {
-        if self.last_width > 0 {
-            let _ = write!(io::stderr(), "\r{:width$}\r", "", width = self.last_width);
-            self.last_width = 0;
-        }
-    }
+    Ok(exit::of_run(&finished.run))
 }
 
 /// A quantile as it stands in a line.

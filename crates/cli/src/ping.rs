@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, anyhow};
 use tickpong_record::{Api, Pacing, Plan, ScheduleKind, Trace};
@@ -10,7 +10,8 @@ use tickpong_runner::{HotCpus, PingSettings, RunnerError, ping};
 use tickpong_units::{Nanos, PayloadLen, Rate};
 
 use crate::arguments::{FarArguments, Format, PingArguments, PlanArguments};
-use crate::output::{self, ProgressLine};
+use crate::output;
+use crate::progress::ProgressLine;
 use crate::stop;
 
 const DEFAULT_RATE_HZ: u64 = 100_000;
@@ -43,6 +44,9 @@ pub(crate) fn settings(far: &FarArguments, plan: Plan) -> anyhow::Result<PingSet
             (None, None) => HotCpus::One(far.cpu),
             (tx, rx) => HotCpus::Two { tx, rx },
         },
+        avoid: Vec::new(),
+        hosts: None,
+        warnings: Vec::new(),
         hot: far.machine.hot(),
         clock: far.machine.clock(),
         buffer_bytes: far.machine.socket_buffer,
@@ -57,7 +61,7 @@ pub(crate) fn play(settings: &PingSettings, format: Format, stop: &AtomicBool) -
     let mut line = ProgressLine::new();
     let finished = ping(settings, stop, &mut |progress| line.show(progress));
     line.clear();
-    output::finished(&finished?, format, stop.load(Ordering::Relaxed))
+    output::finished(&finished?, format)
 }
 
 /// The plan that the arguments mean, with its trace where it plays one.

@@ -14,6 +14,7 @@ pub(crate) fn run(arguments: &ReflectArguments) -> anyhow::Result<u8> {
         control_interface: arguments.control_interface.clone(),
         join: arguments.join,
         cpu: arguments.cpu,
+        avoid: arguments.avoid_cpu.into_iter().collect(),
         api: arguments.api,
         key: arguments.key.key().map_err(RunnerError::from)?,
         insecure: arguments.insecure,

@@ -8,6 +8,7 @@ use tickpong_record::RunDirectory;
 use crate::arguments::{ReportArguments, SuiteFormat};
 use crate::{exit, output, suite};
 
+/// Whether the run was valid is what it says; this command has done what it should when it could read it.
 pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
     let several = arguments.directories.len() > 1;
     for directory in &arguments.directories {

@@ -1,5 +1,6 @@
 //! `tickpong suite` and `tickpong sweep`, and what the demonstration shares with them.
 
+use std::io::Stderr;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -15,8 +16,8 @@ use tickpong_runner::PingSettings;
 use tickpong_units::{Nanos, Seed};
 
 use crate::arguments::{ResultsArguments, SuiteArguments, SuiteFormat, SweepArguments};
-use crate::output::{self, ProgressLine};
-use crate::{exit, ping, stop};
+use crate::progress::ProgressLine;
+use crate::{exit, output, ping, stop};
 
 /// How long a reflector that was lost has to come back.
 const PATIENCE: Nanos = Nanos::from_secs(2);
@@ -173,7 +174,7 @@ fn seconds(span: Nanos) -> String {
 
 /// Follows a suite: on a terminal with a line that moves, elsewhere with a line a run.
 struct Follow {
-    line: ProgressLine,
+    line: ProgressLine<Stderr>,
     what: String,
 }
 

@@ -150,7 +150,7 @@ mod tests {
     fn every_key_is_a_fact_or_absent_with_a_reason() {
         let facts = HostFacts::read(Some("lo"));
         for key in
-            ["kernel.release", "kernel.version", "cpu.online", "memory.total_bytes", "process.affinity", "nic.name"]
+            ["kernel.release", "kernel.version", "cpu.online", "memory.total_bytes", "process.command_line", "nic.name"]
         {
             assert!(facts.facts.contains_key(key), "{key}: {:?}", facts.absent.get(key));
         }

@@ -70,6 +70,11 @@ impl UdpSocket {
         self.buffers
     }
 
+    /// How long a receive call polls the network card, in microseconds, as the kernel has it now; `None` where it does not say.
+    pub fn busy_poll_us(&self) -> Option<u32> {
+        options::word::<1>(self.as_fd(), libc::SOL_SOCKET, setup::SO_BUSY_POLL).ok().flatten()
+    }
+
     /// The options that were refused and can be done without.
     pub fn warnings(&self) -> &[SocketWarning] {
         &self.warnings

@@ -3,6 +3,7 @@
 //! Nothing here is needed to measure; each wish may be refused, and a caller reports the refusal and goes on.
 
 mod cpus;
+mod prefault;
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -17,6 +18,7 @@ use thiserror::Error;
 use tickpong_units::Nanos;
 
 pub use cpus::{Cpu, CpuChoice, CpuList, ParseCpuListError, default_cpus};
+pub use prefault::prefault_memory;
 
 /// The kernel's number of a thread.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -63,6 +65,12 @@ pub enum ThreadError {
         /// What is mapped now, and room to grow.
         needed_bytes: u64,
     },
+    /// The first use of a page takes longer than the next.
+    #[error("bring this process's memory in before it is used (want Linux 5.14 or later)")]
+    Prefault(#[source] io::Error),
+    /// The kernel did not say how the thread is scheduled.
+    #[error("read how this thread is scheduled")]
+    Scheduling(#[source] io::Error),
     /// Idle CPUs may fall into deep sleep.
     #[error("hold {DMA_LATENCY} at 0 µs (want root, or write access to it)")]
     DmaLatency(#[source] io::Error),
@@ -178,6 +186,17 @@ pub fn set_fifo(priority: u8) -> Result<(), ThreadError> {
     // which it only reads: `parameter` is a local that outlives the call.
     let status = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const parameter) };
     if status == 0 { Ok(()) } else { Err(ThreadError::Fifo { priority, source: io::Error::last_os_error() }) }
+}
+
+/// How the calling thread is scheduled, in a word, with its priority or niceness where it has one: `other`, `other nice 19`, `fifo 50`.
+///
+/// # Errors
+///
+/// When /proc is not there.
+pub fn scheduling() -> Result<String, ThreadError> {
+    let stat = fs::read_to_string("/proc/thread-self/stat").map_err(ThreadError::Scheduling)?;
+    let scheduling = crate::usage::Stat::parse(&stat).map(|stat| stat.scheduling());
+    scheduling.ok_or_else(|| ThreadError::Scheduling(io::ErrorKind::InvalidData.into()))
 }
 
 /// How much of each period the kernel lets real-time threads have.
@@ -317,8 +336,12 @@ mod tests {
             assert!(error.to_string().contains("want root"), "{error}");
         }
         std::thread::spawn(|| {
-            if let Err(error) = set_fifo(1) {
-                assert!(error.to_string().contains("priority 1 (want"), "{error}");
+            match set_fifo(1) {
+                Ok(()) => assert_eq!(scheduling().unwrap(), "fifo 1"),
+                Err(error) => {
+                    assert!(error.to_string().contains("priority 1 (want"), "{error}");
+                    assert_eq!(scheduling().unwrap(), "other");
+                }
             }
             assert!(matches!(set_fifo(100), Err(ThreadError::Fifo { priority: 100, .. })));
         })

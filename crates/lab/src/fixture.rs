@@ -61,6 +61,7 @@ pub(crate) fn of_plan(plan: Plan) -> Run {
         after_warm_up: window,
         cpu: Ends::default(),
         memory: Ends::default(),
+        in_force: Ends::default(),
         clock: ClockFacts::default(),
         reflector_clock: None,
         sockets: Sockets::default(),

@@ -228,6 +228,8 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
             self.closed.pop_front();
         }
         self.closed.push_back((index, self.current.sent));
+        let begin = self.interval.saturating_mul(index);
+        self.current.length = self.interval.min(self.plan_end.saturating_sub(begin));
         self.exchange.exchange(&mut self.current);
         self.current.reset(index + 1);
         self.current_end = self.interval.saturating_mul(index + 2);
@@ -303,6 +305,7 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
         self.close();
         self.totals.scheduled += self.totals.sent + self.totals.refused;
         self.totals.sending = self.last_sent.since(self.first_sent);
+        self.totals.length = self.plan_end;
         self.totals
     }
 }

@@ -41,6 +41,8 @@ impl Measured {
 pub struct SendInterval {
     /// Which interval, from zero, warm-up included.
     pub index: u64,
+    /// How much of it was played: all, but for the last of a plan, or of one that was cut.
+    pub length: Nanos,
     /// Messages that the kernel took.
     pub sent: u64,
     /// Messages that the kernel refused.
@@ -58,7 +60,8 @@ pub struct SendInterval {
 impl SendInterval {
     /// Makes the buffer ready for interval `index`.
     pub fn reset(&mut self, index: u64) {
-        (self.index, self.sent, self.refused, self.unsent, self.fall_behinds) = (index, 0, 0, 0, 0);
+        (self.index, self.length) = (index, Nanos::ZERO);
+        (self.sent, self.refused, self.unsent, self.fall_behinds) = (0, 0, 0, 0);
         self.lateness.clear();
         self.gap.clear();
     }
@@ -113,11 +116,13 @@ pub struct Observation {
 /// What the sending side counted over the run, beside the intervals.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SendTotals {
-    /// Messages whose intended instant lies within the plan.
+    /// How much of the plan was played: all of it, or less where it was cut.
+    pub length: Nanos,
+    /// Messages whose intended instant lies within that.
     pub scheduled: u64,
     /// Messages that the kernel took.
     pub sent: u64,
-    /// Those of them sent before the plan's end.
+    /// Those of them sent before its end.
     pub sent_by_plan_end: u64,
     /// Messages that the kernel refused.
     pub refused: u64,

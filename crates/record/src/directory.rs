@@ -13,7 +13,10 @@ use tickpong_stats::Histogram;
 use tickpong_units::Nanos;
 
 use crate::observations::ObservationWriter;
-use crate::{FormatVersion, HlogWriter, HostFacts, IntervalRow, Metric, RUN_FORMAT, RecordError, Run, read_histograms};
+use crate::{
+    FormatVersion, HOST_FORMAT, HlogWriter, HostFacts, IntervalRow, Metric, RUN_FORMAT, RecordError, Run,
+    read_histograms,
+};
 
 /// Names of the files in a run directory.
 pub mod file {
@@ -219,12 +222,17 @@ impl RunDirectory {
     /// When a file is missing, is not what it should be, or was written by a later major version.
     pub fn read(path: &Path) -> Result<Self, RecordError> {
         let run_path = path.join(file::RUN);
-        check_format(&run_path)?;
-        let reflector = path.join(file::HOST_REFLECTOR);
+        check_format("a run", &run_path, RUN_FORMAT)?;
+        let disclosure = |name: &str| {
+            let (what, path) = ("a host's disclosure", path.join(name));
+            check_format(what, &path, HOST_FORMAT)?;
+            read_json(what, &path)
+        };
+        let has_reflector = path.join(file::HOST_REFLECTOR).exists();
         Ok(Self {
             run: read_json("a run", &run_path)?,
-            pinger: read_json("a host's disclosure", &path.join(file::HOST_PINGER))?,
-            reflector: reflector.exists().then(|| read_json("a host's disclosure", &reflector)).transpose()?,
+            pinger: disclosure(file::HOST_PINGER)?,
+            reflector: has_reflector.then(|| disclosure(file::HOST_REFLECTOR)).transpose()?,
             histograms: read_histograms(&path.join(file::HISTOGRAMS))?,
         })
     }
@@ -236,15 +244,11 @@ fn read_json<T: DeserializeOwned>(what: &'static str, path: &Path) -> Result<T, 
 }
 
 /// The version first: another major need not have any of our fields.
-fn check_format(path: &Path) -> Result<(), RecordError> {
+fn check_format(what: &'static str, path: &Path, readable: FormatVersion) -> Result<(), RecordError> {
     #[derive(Deserialize)]
     struct Head {
         format: FormatVersion,
     }
-    let Head { format: found } = read_json("a run", path)?;
-    if RUN_FORMAT.reads(found) {
-        Ok(())
-    } else {
-        Err(RecordError::Format { path: path.to_owned(), found, readable: RUN_FORMAT })
-    }
+    let Head { format: found } = read_json(what, path)?;
+    if readable.reads(found) { Ok(()) } else { Err(RecordError::Format { path: path.to_owned(), found, readable }) }
 }

@@ -13,7 +13,7 @@ pub struct IntervalRow {
     pub interval: u64,
     /// Its begin, from the start of the run.
     pub start_ns: u64,
-    /// Its length; the last may be shorter than the plan's.
+    /// How much of it was played; the last may be shorter than the others.
     pub length_ns: u64,
     /// Whether it belongs to the warm-up.
     pub warm_up: bool,
@@ -33,7 +33,7 @@ pub struct IntervalRow {
     pub duplicate: u64,
     /// Answers after an answer to a later message.
     pub reordered: u64,
-    /// Messages sent, a second of the interval.
+    /// Messages of it that were sent, however late, a second of the interval: a pinger that fell behind shows in their lateness.
     pub achieved_rate_hz: Option<f64>,
     /// Received less intended.
     pub supply_to_receive: Option<Summary>,
@@ -43,7 +43,8 @@ pub struct IntervalRow {
     pub send_lateness: Option<Summary>,
     /// Sends that went out when the next message was already due.
     pub fall_behinds: u64,
-    /// What both ends used in this interval; the reflector's is that of its interval of the same number.
+    /// What both ends used in this interval; where that is not known, the next that is known holds it, too. The pinger's last is up to the
+    /// end of its threads, so that all of its add up. The reflector's is that of its interval of the same number.
     pub used: Ends<Resources>,
 }
 

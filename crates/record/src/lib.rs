@@ -32,7 +32,7 @@ pub use intervals::{IntervalRow, IntervalTable};
 pub use metric::Metric;
 pub use plan::{Api, Pacing, Plan, PlanError, ScheduleKind, hex};
 pub use reflector::ReflectorReport;
-pub use resources::{Cpu, Memory, Resources, ThreadCpu};
+pub use resources::{Cpu, InForce, Memory, Resources, ThreadCpu, ThreadInForce};
 pub use run::{ClockFacts, Ends, Fates, Identity, Ignored, Losses, Run, Sockets, Source, Summary, UdpCounters, Window};
 pub use suite::{
     AcrossIntervals, AcrossRuns, FailedRun, GaveWay, HighestRate, Range, SUITE_FORMAT, Series, SeriesRun, Spread,

@@ -114,13 +114,16 @@ impl Plan {
         self.warm_up_ns.whole(self.interval_ns)
     }
 
-    /// SHA-256 of the plan's canonical JSON, in hexadecimal: the same plan has the same hash, whoever runs it.
+    /// SHA-256 of the plan's canonical JSON, in hexadecimal, without the numbers of CPUs: they may be tickpong's choice, and mean nothing on
+    /// another host. How many threads play, and how the reflector does, belongs to what is played: the same plan has the same hash on
+    /// every host.
     ///
     /// # Panics
     ///
     /// Never: a plan always serialises.
     pub fn hash(&self) -> String {
-        hex(&Sha256::digest(serde_json::to_vec(self).expect("a plan serialises")))
+        let anywhere = Self { tx_cpu: None, rx_cpu: self.rx_cpu.map(|_| 0), ..self.clone() };
+        hex(&Sha256::digest(serde_json::to_vec(&anywhere).expect("a plan serialises")))
     }
 }
 
@@ -322,7 +325,11 @@ pub(crate) mod tests {
         let (one, mut other) = (plan(), plan());
         assert_eq!(one.hash(), other.hash());
         assert_eq!(one.hash().len(), 64);
-        other.seed = Seed::new(2);
+        (other.tx_cpu, other.rx_cpu) = (Some(1), None);
+        assert_eq!(one.hash(), other.hash(), "where it is played is not what is played");
+        other.rx_cpu = Some(2);
+        assert_ne!(one.hash(), other.hash(), "two threads are another plan");
+        other = Plan { seed: Seed::new(2), ..one.clone() };
         assert_ne!(one.hash(), other.hash());
     }
 

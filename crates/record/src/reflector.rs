@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Api, ClockFacts, Cpu, HostFacts, Memory, Sockets};
+use crate::{Api, ClockFacts, Cpu, HostFacts, InForce, Memory, Sockets};
 
 /// The reflector's side of a run, as it travels over the control connection.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -23,6 +23,8 @@ pub struct ReflectorReport {
     pub cpu: Cpu,
     /// Memory of its process.
     pub memory: Memory,
+    /// What its kernel granted.
+    pub in_force: InForce,
     /// Its clock.
     pub clock: ClockFacts,
     /// Whether the clock held to the end.

@@ -4,6 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// CPU of one end: its hot threads.
+///
+/// The pinger's from the start of the plan until every message is answered, or no longer may be; the reflector's from the start of the plan
+/// until the pinger, which is through by then, asks for its report. `busy_share` alone is of the time from the first ping to the last there.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Cpu {
     /// In user mode.
@@ -27,8 +30,6 @@ pub struct Cpu {
 pub struct ThreadCpu {
     /// What it does: `pinger`, `sender`, `receiver`, `reflector`.
     pub name: String,
-    /// The CPU it was pinned to.
-    pub cpu: Option<u64>,
     /// In user mode.
     pub user_ns: u64,
     /// In the kernel.
@@ -46,7 +47,7 @@ pub struct ThreadCpu {
 /// Memory of one end's process.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub struct Memory {
-    /// In RAM at the end of the run.
+    /// In RAM at the end of the run, before anything of it was given back.
     pub resident_bytes: u64,
     /// The most there was.
     pub peak_bytes: u64,
@@ -58,10 +59,34 @@ pub struct Memory {
     pub major_faults: u64,
 }
 
+/// What the kernel granted one end of what was asked of it, as it was during the run.
+#[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub struct InForce {
+    /// Each hot thread, in the order of its CPU's account.
+    pub threads: Vec<ThreadInForce>,
+    /// Whether all memory of the process was locked.
+    pub memory_locked: bool,
+    /// Whether `/dev/cpu_dma_latency` was held at zero, so that idle CPUs stayed awake.
+    pub dma_latency_held: bool,
+    /// How long a receive call polled the device's queue, read back from the socket; `null` where the kernel does not say.
+    pub busy_poll_us: Option<u64>,
+}
+
+/// Under what one hot thread ran; read back by itself.
+#[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub struct ThreadInForce {
+    /// What it does: `pinger`, `sender`, `receiver`, `reflector`.
+    pub name: String,
+    /// The CPUs that it might run on, as in `0-3,8`: one, where it was pinned.
+    pub cpus: String,
+    /// Its scheduling policy, and its priority or niceness where it has one: `other`, `other nice 19`, `fifo 50`.
+    pub scheduling: String,
+}
+
 /// What one end used so far, at the end of an interval.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Resources {
-    /// CPU time of its hot threads since the start of the run.
+    /// CPU time of its hot threads since the start of the plan.
     pub cpu_ns: u64,
     /// Of that in user mode; the kernel counts it in ticks.
     pub user_ns: u64,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tickpong_units::Seed;
 
-use crate::{Cpu, Figure, FormatVersion, Memory, Metric, Plan, serial};
+use crate::{Cpu, Figure, FormatVersion, InForce, Memory, Metric, Plan, serial};
 
 /// One run, complete.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
@@ -25,7 +25,7 @@ pub struct Run {
     pub valid: bool,
     /// Why it did not; empty for a valid run. Each begins with a stable word and a colon.
     pub invalid_because: Vec<String>,
-    /// Whether it was ended before its plan's end, by a person or by the loss of the other end.
+    /// Whether its plan was cut, by a person or by the loss of the other end: what was not yet due is no part of it.
     pub interrupted: bool,
     /// What weakens the figures without making them wrong.
     pub warnings: Vec<String>,
@@ -43,9 +43,9 @@ pub struct Run {
     pub losses: Losses,
     /// What arrived and was none of the run's messages.
     pub ignored: Ignored,
-    /// Messages sent by the plan's end, a second of the plan.
+    /// Messages sent by the plan's end, a second of what was played of it.
     pub achieved_rate_hz: Option<f64>,
-    /// Messages answered in time, a second of the plan.
+    /// Messages answered in time, a second of what was played of the plan.
     pub answered_rate_hz: Option<f64>,
     /// Sends that went out when the next message was already due.
     pub fall_behinds: u64,
@@ -57,6 +57,8 @@ pub struct Run {
     pub cpu: Ends<Cpu>,
     /// Memory of both ends.
     pub memory: Ends<Memory>,
+    /// What the kernel granted both ends.
+    pub in_force: Ends<InForce>,
     /// The pinger's clock, by which everything but the turnaround is measured.
     pub clock: ClockFacts,
     /// The reflector's clock, which measures the turnaround.
@@ -80,6 +82,8 @@ pub enum Source {
 pub struct Identity {
     /// Wall time of the start, RFC 3339, UTC.
     pub started_at: Option<String>,
+    /// Which kind of two hosts one machine was made: `namespaces`, `user-namespaces` or `loopback`; `null` where the hosts were given.
+    pub hosts: Option<String>,
     /// Which pair of hosts, by the lab's name.
     pub testbed: Option<String>,
     /// Which scenario of a suite.
@@ -258,11 +262,12 @@ pub struct ClockFacts {
 pub struct Sockets {
     /// Bytes of receive buffer asked for.
     pub receive_buffer_asked: u64,
-    /// Bytes the kernel says it gives, its own book-keeping included.
+    /// Bytes the kernel gives, comparable with what was asked: half of what it says, because it doubles a request for its own
+    /// book-keeping.
     pub receive_buffer_granted: u64,
     /// Bytes of send buffer asked for.
     pub send_buffer_asked: u64,
-    /// Bytes the kernel says it gives.
+    /// Bytes the kernel gives, by the same account.
     pub send_buffer_granted: u64,
     /// Whether the kernel's limit was passed by right (`CAP_NET_ADMIN`).
     pub forced: bool,

@@ -1,6 +1,6 @@
 //! What both ends spent, and what they measured with.
 
-use tickpong_record::{Api, ClockFacts, Cpu, Ends, Memory, Run, Sockets, UdpCounters};
+use tickpong_record::{Api, ClockFacts, Cpu, Ends, InForce, Memory, Run, Sockets, UdpCounters};
 use tickpong_units::Nanos;
 
 use crate::clean::{clean, cut};
@@ -16,7 +16,8 @@ pub(crate) fn ends(page: &mut Page, run: &Run) {
     let memory = Ends { pinger: run.memory.pinger.as_ref(), reflector: run.memory.reflector.as_ref() };
     let sockets = Ends { pinger: Some(&run.sockets), reflector: run.sockets.reflector.as_deref() };
     let clock = Ends { pinger: Some(&run.clock), reflector: run.reflector_clock.as_ref() };
-    let groups = [cpu_rows(cpu), memory_rows(memory), socket_rows(sockets), clock_rows(clock)];
+    let in_force = Ends { pinger: run.in_force.pinger.as_ref(), reflector: run.in_force.reflector.as_ref() };
+    let groups = [cpu_rows(cpu), memory_rows(memory), in_force_rows(in_force), socket_rows(sockets), clock_rows(clock)];
     page.blank();
     table(page, &groups.concat());
     notes(page, run);
@@ -41,6 +42,21 @@ fn memory_rows(memory: Ends<&Memory>) -> Vec<Row> {
         ("memory, resident", each(memory, |memory| Some(bytes(memory.resident_bytes)))),
         ("memory, peak", each(memory, |memory| Some(bytes(memory.peak_bytes)))),
         ("memory, locked", each(memory, |memory| Some(bytes(memory.locked_bytes)))),
+    ]
+}
+
+fn in_force_rows(in_force: Ends<&InForce>) -> Vec<Row> {
+    let yes_no = |yes: bool| Some(if yes { "yes" } else { "no" }.to_owned());
+    let scheduling = |in_force: &InForce| {
+        let threads: Vec<String> = in_force.threads.iter().map(|thread| clean(&thread.scheduling)).collect();
+        Some(threads.join(", "))
+    };
+    let polls = |in_force: &InForce| in_force.busy_poll_us.map(|us| format!("{} µs", count(us)));
+    vec![
+        ("hot threads scheduled", each(in_force, scheduling)),
+        ("memory all locked", each(in_force, |in_force| yes_no(in_force.memory_locked))),
+        ("idle CPUs kept awake", each(in_force, |in_force| yes_no(in_force.dma_latency_held))),
+        ("busy poll of the device", each(in_force, polls)),
     ]
 }
 

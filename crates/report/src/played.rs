@@ -1,6 +1,8 @@
 //! The top of the page, what was played and what became of it, and its last lines, the warnings.
 
-use tickpong_record::{Api, Cpu, Fates, Ignored, Losses, Pacing, Plan, Run, ScheduleKind, Source};
+use tickpong_record::{
+    Api, Ends, Fates, Ignored, InForce, Losses, Pacing, Plan, Run, ScheduleKind, Source, ThreadInForce,
+};
 use tickpong_units::Nanos;
 
 use crate::clean::clean;
@@ -61,18 +63,25 @@ fn schedule(kind: &ScheduleKind) -> String {
 }
 
 fn both_ends(run: &Run) -> String {
-    let Plan { api_pinger, api_reflector, tx_cpu, rx_cpu, .. } = run.plan;
-    let pinger = match (tx_cpu, rx_cpu) {
-        (Some(tx), Some(rx)) => format!(" on CPUs {tx} (sends) and {rx} (receives)"),
-        (Some(cpu), None) => format!(" on CPU {cpu}"),
-        (None, Some(rx)) => format!(", receives on CPU {rx}"),
-        (None, None) => String::new(),
+    let Plan { api_pinger, api_reflector, .. } = run.plan;
+    let end = |role: &str, api: Api, in_force: Option<&InForce>| {
+        glue(&format!("{role} {api}{}", in_force.map_or_else(String::new, where_played)))
     };
-    let pinned = |cpu: &Cpu| cpu.threads.iter().find_map(|thread| thread.cpu);
-    let reflector =
-        run.cpu.reflector.as_ref().and_then(pinned).map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
-    let end = |role: &str, api: Api, cpus: String| glue(&format!("{role} {api}{cpus}"));
-    format!("{}; {}", end("pinger", api_pinger, pinger), end("reflector", api_reflector, reflector))
+    let Ends { pinger, reflector } = &run.in_force;
+    format!("{}; {}", end("pinger", api_pinger, pinger.as_ref()), end("reflector", api_reflector, reflector.as_ref()))
+}
+
+/// On which CPUs; one that several are named for was not pinned.
+fn where_played(in_force: &InForce) -> String {
+    let of = |thread: &ThreadInForce| {
+        let several = if thread.cpus.contains([',', '-']) { "s" } else { "" };
+        format!(" on CPU{several} {}", clean(&thread.cpus))
+    };
+    match in_force.threads.as_slice() {
+        [sends, receives] => format!(" sends{} and receives{}", of(sends), of(receives)),
+        [thread, ..] => of(thread),
+        [] => String::new(),
+    }
 }
 
 fn identity(run: &Run) -> String {
@@ -85,6 +94,7 @@ fn identity(run: &Run) -> String {
     let engine = glue(&format!("(engine {})", clean(&run.engine)));
     said.push(format!("{} {engine}", glue(&format!("tickpong {}", clean(&identity.tickpong_version)))));
     said.push(glue(&format!("seed {}", run.seed)));
+    said.extend(identity.hosts.iter().map(|kind| glue(&format!("both hosts on one machine: {}", clean(kind)))));
     let named = [("testbed", &identity.testbed), ("scenario", &identity.scenario), ("occasion", &identity.occasion)];
     for (name, value) in named {
         said.extend(value.iter().map(|value| format!("{name}{GLUE}{}", clean(value))));

@@ -7,7 +7,7 @@ use tickpong_analyse::{Analysis, Disturbances, Outcome, ReflectorSaw, Seen, inva
 use tickpong_hostio::clock::{ClockCheck, HostClock};
 use tickpong_record::capture::{ReceiveTotals, SendTotals};
 use tickpong_record::{
-    Cpu, Ends, HostFacts, Identity, Ignored, Plan, RUN_FORMAT, ReflectorReport, Run, Sockets, Source,
+    Cpu, Ends, HostFacts, Identity, Ignored, InForce, Memory, Plan, RUN_FORMAT, ReflectorReport, Run, Sockets, Source,
 };
 
 use crate::hot::Warnings;
@@ -24,6 +24,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) clock_check: ClockCheck,
     pub(crate) started_at: SystemTime,
     pub(crate) sockets: Sockets,
+    pub(crate) in_force: InForce,
     pub(crate) report: Option<ReflectorReport>,
     pub(crate) warnings: Warnings,
     pub(crate) pinger: HostFacts,
@@ -33,24 +34,30 @@ pub(crate) struct Parts<'a> {
 impl Parts<'_> {
     /// Puts the run together, and moves its directory into place.
     pub(crate) fn finish(self, played: Played) -> Finished {
-        let Played { sent, received, collected, turns, threads, overflowed, elapsed, observations, .. } = played;
+        let Played { sent, received, collected, turns, metering, overflowed, observations, .. } = played;
         let outcome = Analysis::finish(collected.analysis, &sent, &received, &self.seen());
         let disturbances = Disturbances {
-            interrupted_after: self.watched.interrupted.then_some(elapsed),
+            interrupted_after: (self.watched.interrupted && self.cut(&sent)).then_some(sent.length),
             reflector_lost: self.watched.lost.clone(),
             clamped: outcome.clamped,
             overflowed,
             clocks: self.clock_complaints(),
         };
         let because = invalid_because(&self.plan, &sent, &disturbances);
-        let cpu = host::cpu(threads, sent.sent, turns.busy_share());
-        let (run, histograms, pinger, reflector) = self.run(outcome, &received, &sent, because, cpu);
+        let memory = host::memory(&metering.memory, &metering.threads);
+        let cpu = host::cpu(metering.threads, sent.sent, turns.busy_share());
+        let (run, histograms, pinger, reflector) = self.run(outcome, &received, &sent, because, (cpu, memory));
         let not_written = match (collected.failed.or(observations.err()), collected.writer) {
             (Some(error), _) => Some(error),
             (None, Some(writer)) => writer.finish(&run, &pinger, reflector.as_ref()).err(),
             (None, None) => None,
         };
         Finished { run, histograms, not_written }
+    }
+
+    /// Whether the plan was cut. A wish to stop that came after its end cut nothing, and neither did a loss of the other end.
+    fn cut(&self, sent: &SendTotals) -> bool {
+        sent.length < self.plan.length()
     }
 
     /// What both hosts saw beside the messages.
@@ -83,6 +90,7 @@ impl Parts<'_> {
         let reflector = self.report.as_ref().map(|report| &report.host);
         Identity {
             started_at: Some(humantime::format_rfc3339_millis(self.started_at).to_string()),
+            hosts: self.settings.hosts.map(|hosts| hosts.to_string()),
             plan_hash: self.plan.hash(),
             tickpong_version: VERSION.to_owned(),
             binary_sha256: self.pinger.binary_sha256.clone(),
@@ -101,9 +109,9 @@ impl Parts<'_> {
         received: &ReceiveTotals,
         sent: &SendTotals,
         because: Vec<String>,
-        cpu: Cpu,
+        (cpu, memory): (Cpu, Memory),
     ) -> (Run, Histograms, HostFacts, Option<HostFacts>) {
-        let identity = self.identity();
+        let (identity, interrupted) = (self.identity(), self.cut(sent));
         let mut warnings = self.warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
         let reflector = self.report;
         let said = reflector.iter().flat_map(|report| &report.warnings);
@@ -115,7 +123,7 @@ impl Parts<'_> {
             seed: self.plan.seed,
             valid: because.is_empty(),
             invalid_because: because,
-            interrupted: self.watched.interrupted || self.watched.lost.is_some(),
+            interrupted,
             warnings,
             labels: self.settings.labels.clone(),
             identity,
@@ -128,8 +136,9 @@ impl Parts<'_> {
             fall_behinds: outcome.fall_behinds,
             whole: outcome.whole,
             after_warm_up: outcome.after_warm_up,
-            memory: Ends { pinger: Some(host::memory(&cpu.threads)), reflector: reflector.as_ref().map(|r| r.memory) },
+            memory: Ends { pinger: Some(memory), reflector: reflector.as_ref().map(|r| r.memory) },
             cpu: Ends { pinger: Some(cpu), reflector: reflector.as_ref().map(|r| r.cpu.clone()) },
+            in_force: Ends { pinger: Some(self.in_force), reflector: reflector.as_ref().map(|r| r.in_force.clone()) },
             clock: host::clock_facts(self.clock, &self.clock_check),
             reflector_clock: reflector.as_ref().map(|r| r.clock.clone()),
             sockets: Sockets { reflector: reflector.as_ref().map(|r| Box::new(r.sockets.clone())), ..self.sockets },

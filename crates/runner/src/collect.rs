@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use rtrb::Consumer;
 use tickpong_analyse::Analysis;
 use tickpong_hostio::clock::{monotonic_ns, sleep};
-use tickpong_hostio::thread::Tid;
 use tickpong_record::capture::{Observation, ReceiveInterval, SendInterval};
 use tickpong_record::observations::ObservationWriter;
 use tickpong_record::{Ends, Figure, IntervalRow, Metric, Plan, RecordError, Resources, RunWriter};
 use tickpong_units::Nanos;
 
-use crate::host;
+use crate::meter::Meter;
+use crate::platform::SentCount;
 use crate::rings::Basket;
 
 /// The longest the collector sleeps. Where there are no more CPUs than hot threads, each of its turns is in somebody's way.
@@ -21,18 +21,18 @@ const NAP: Nanos = Nanos::from_millis(250);
 /// How often raw observations are taken out of their ring: at 1.5 million a second, a third of it.
 const OBSERVATION_NAP: Nanos = Nanos::from_millis(10);
 
-/// How a run stands, after each interval.
+/// How a run stands, told at the end of each interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// Since the start.
     pub elapsed: Nanos,
     /// Of the whole run, warm-up included.
     pub length: Nanos,
-    /// Messages sent, a second, in the last interval that is complete.
-    pub achieved_rate_hz: Option<f64>,
-    /// Messages lost so far.
+    /// Messages sent, a second, since this was told last, whenever they were due.
+    pub sent_rate_hz: f64,
+    /// Messages lost in the intervals that are complete.
     pub lost: u64,
-    /// p99 of SupplyToReceive in the last interval that is complete.
+    /// p99 of SupplyToReceive in the last interval that is complete: where messages are lost, that is some deadlines ago.
     pub p99: Option<Figure>,
 }
 
@@ -41,7 +41,8 @@ pub(crate) struct Collector<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) sent: Basket<SendInterval>,
     pub(crate) received: Basket<ReceiveInterval>,
-    pub(crate) hot: Vec<Tid>,
+    pub(crate) meter: &'a Meter,
+    pub(crate) sent_count: &'a SentCount,
     /// When the run starts, by the host's monotonic clock.
     pub(crate) start_ns: u64,
     pub(crate) writer: Option<RunWriter>,
@@ -57,51 +58,90 @@ pub(crate) struct Collected {
     pub(crate) failed: Option<RecordError>,
 }
 
+/// How far the collector is.
+#[derive(Default)]
+struct Position {
+    elapsed: Nanos,
+    /// Ends of intervals that the clock has passed.
+    boundary: u64,
+    /// Messages sent by then, and when that was.
+    sent: (u64, Nanos),
+    lost: u64,
+    p99: Option<Figure>,
+    /// What the pinger had used by the end of an interval.
+    pinger: BTreeMap<u64, Resources>,
+}
+
 impl Collector<'_> {
     /// Collects until `done`, and then whatever is still in the rings.
     pub(crate) fn run(mut self, done: &AtomicBool) -> Collected {
         let mut collected = Collected { analysis: Analysis::new(self.plan), writer: self.writer.take(), failed: None };
-        let mut pinger = BTreeMap::new();
+        let mut position = Position::default();
         let (mut sent, mut received) = (VecDeque::new(), VecDeque::new());
-        let (mut lost, mut boundary) = (0, 0);
         loop {
             let last_look = done.load(Ordering::Acquire);
-            let elapsed = Nanos::new(monotonic_ns().saturating_sub(self.start_ns));
-            if elapsed >= self.plan.interval_ns.saturating_mul(boundary + 1) || last_look {
-                boundary = elapsed.whole(self.plan.interval_ns).max(boundary + 1);
-                pinger.insert(boundary - 1, host::used(&self.hot));
+            position.elapsed = Nanos::new(monotonic_ns().saturating_sub(self.start_ns));
+            let passed = position.elapsed >= self.plan.interval_ns.saturating_mul(position.boundary + 1);
+            if passed {
+                position.boundary = position.elapsed.whole(self.plan.interval_ns);
+                position.pinger.insert(position.boundary - 1, self.meter.used());
             }
             let waiting = sent.len();
             sent.extend(std::iter::from_fn(|| self.sent.take().map(|interval| Sending::of(interval, &mut self.sent))));
             let many_at_once = sent.len() > waiting + 1;
             received.extend(std::iter::from_fn(|| self.received.take()));
-            while let Some((mut sending, mut receiving)) = next_pair(&mut sent, &mut received, last_look) {
-                let used =
-                    Ends { pinger: take(&mut pinger, sending.index), reflector: self.reflector_used(sending.index) };
-                let row = collected.add(&sending, &receiving, used);
-                lost += row.lost;
-                (self.progress)(Progress {
-                    elapsed,
-                    length: self.plan.length(),
-                    achieved_rate_hz: row.achieved_rate_hz,
-                    lost,
-                    p99: row.supply_to_receive.map(|summary| summary.p99),
-                });
-                // Emptied here, so that the hot thread has nothing to clear.
-                sending.reset(0);
-                receiving.reset(0);
-                self.sent.give_back(sending);
-                self.received.give_back(receiving);
+            // The last one waits for the end of the threads, and has all that they used then.
+            while last_look || !sent.front().is_some_and(|first| self.is_last(first)) {
+                let Some((sending, receiving)) = next_pair(&mut sent, &mut received, last_look) else { break };
+                self.add(&mut collected, &mut position, sending, receiving, last_look && sent.is_empty());
             }
             if last_look {
                 return collected;
             }
-            let next_boundary = self.plan.interval_ns.saturating_mul(boundary + 1).saturating_sub(elapsed);
+            if passed {
+                self.tell(&mut position);
+            }
+            let next_boundary = self.plan.interval_ns.saturating_mul(position.boundary + 1);
             // Where several intervals came at once, more may be waiting for room.
-            let nap = if many_at_once { Nanos::ZERO } else { next_boundary.min(NAP) };
+            let nap = if many_at_once { Nanos::ZERO } else { next_boundary.saturating_sub(position.elapsed).min(NAP) };
             // Parked, not asleep: who sets `done` wakes us.
             std::thread::park_timeout(nap.max(Nanos::from_millis(1)).into());
         }
+    }
+
+    /// Whether this is the last interval: of the plan, or of one that was cut.
+    fn is_last(&self, sending: &Sending) -> bool {
+        let end = self.plan.interval_ns.saturating_mul(sending.index() + 1);
+        sending.length() < self.plan.interval_ns || end >= self.plan.length()
+    }
+
+    fn add(
+        &mut self,
+        collected: &mut Collected,
+        position: &mut Position,
+        mut sending: Box<SendInterval>,
+        mut receiving: Box<ReceiveInterval>,
+        last: bool,
+    ) {
+        let pinger = take(&mut position.pinger, sending.index);
+        let pinger = if last { Some(self.meter.used()) } else { pinger };
+        let row = collected.add(&sending, &receiving, Ends { pinger, reflector: self.reflector_used(sending.index) });
+        position.lost += row.lost;
+        position.p99 = row.supply_to_receive.map(|summary| summary.p99);
+        // Emptied here, so that the hot thread has nothing to clear.
+        sending.reset(0);
+        receiving.reset(0);
+        self.sent.give_back(sending);
+        self.received.give_back(receiving);
+    }
+
+    fn tell(&mut self, position: &mut Position) {
+        let now = (self.sent_count.get(), position.elapsed);
+        let (sent, at) = std::mem::replace(&mut position.sent, now);
+        #[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
+        let sent_rate_hz = (now.0 - sent) as f64 / now.1.saturating_sub(at).as_secs_f64();
+        let Position { elapsed, lost, p99, .. } = *position;
+        (self.progress)(Progress { elapsed, length: self.plan.length(), sent_rate_hz, lost, p99 });
     }
 
     fn reflector_used(&self, index: u64) -> Option<Resources> {
@@ -122,6 +162,7 @@ enum Sending {
     /// Nothing was sent in it: a pinger that cannot keep up, or was ended, leaves many of these at once.
     Counts {
         index: u64,
+        length: Nanos,
         refused: u64,
         unsent: u64,
         fall_behinds: u64,
@@ -134,9 +175,9 @@ impl Sending {
         if interval.sent > 0 {
             return Self::Measured(interval);
         }
-        let SendInterval { index, refused, unsent, fall_behinds, .. } = *interval;
+        let SendInterval { index, length, refused, unsent, fall_behinds, .. } = *interval;
         basket.give_back(interval);
-        Self::Counts { index, refused, unsent, fall_behinds }
+        Self::Counts { index, length, refused, unsent, fall_behinds }
     }
 
     fn index(&self) -> u64 {
@@ -146,11 +187,18 @@ impl Sending {
         }
     }
 
+    fn length(&self) -> Nanos {
+        match self {
+            Self::Measured(interval) => interval.length,
+            Self::Counts { length, .. } => *length,
+        }
+    }
+
     fn whole(self) -> Box<SendInterval> {
         match self {
             Self::Measured(interval) => interval,
-            Self::Counts { index, refused, unsent, fall_behinds } => {
-                Box::new(SendInterval { index, refused, unsent, fall_behinds, ..SendInterval::default() })
+            Self::Counts { index, length, refused, unsent, fall_behinds } => {
+                Box::new(SendInterval { index, length, refused, unsent, fall_behinds, ..SendInterval::default() })
             }
         }
     }
@@ -201,19 +249,23 @@ impl Collected {
     }
 }
 
-/// Writes raw observations until `done`, and then whatever is still in the ring.
+/// Writes raw observations until `done`, and then whatever is still in the ring. Where the disk fails it still empties the ring: what is not
+/// written is no fault of the run.
 pub(crate) fn write_observations(
     mut ring: Consumer<Observation>,
-    mut writer: ObservationWriter,
+    writer: ObservationWriter,
     done: &AtomicBool,
 ) -> Result<(), RecordError> {
+    let mut writer = Ok(writer);
     loop {
         let last_look = done.load(Ordering::Acquire);
         while let Ok(row) = ring.pop() {
-            writer.write(&row)?;
+            if let Err(error) = writer.as_mut().map_or(Ok(()), |writer| writer.write(&row)) {
+                writer = Err(error);
+            }
         }
         if last_look {
-            return writer.finish();
+            return writer.and_then(ObservationWriter::finish);
         }
         sleep(OBSERVATION_NAP);
     }

@@ -7,11 +7,8 @@ use sha2::{Digest, Sha256};
 use tickpong_hostio::clock::{ClockCheck, HostClock};
 use tickpong_hostio::facts::{self, FactValue as Fact};
 use tickpong_hostio::socket::{BufferGrant, UdpCounters as Counters, UdpSocket};
-use tickpong_hostio::thread::Tid;
-use tickpong_hostio::usage::{process_memory, thread_cpu, thread_usage_of};
-use tickpong_record::{
-    ClockFacts, FactValue, HOST_FORMAT, HostFacts, Memory, Resources, Sockets, ThreadCpu, UdpCounters,
-};
+use tickpong_hostio::usage::MemoryUsage;
+use tickpong_record::{ClockFacts, FactValue, HOST_FORMAT, HostFacts, Memory, Sockets, ThreadCpu, UdpCounters};
 use tickpong_units::Nanos;
 
 use crate::VERSION;
@@ -129,33 +126,15 @@ pub(crate) fn udp_difference(before: Option<Counters>, now: Option<Counters>) ->
     })
 }
 
-/// The memory of this process, with the page faults of its hot threads.
-pub(crate) fn memory(threads: &[ThreadCpu]) -> Memory {
-    let now = process_memory().unwrap_or_default();
+/// The memory of this process at the end of the run, with the page faults of its hot threads.
+pub(crate) fn memory(at_end: &MemoryUsage, threads: &[ThreadCpu]) -> Memory {
     Memory {
-        resident_bytes: now.resident_bytes,
-        peak_bytes: now.peak_bytes,
-        locked_bytes: now.locked_bytes,
+        resident_bytes: at_end.resident_bytes,
+        peak_bytes: at_end.peak_bytes,
+        locked_bytes: at_end.locked_bytes,
         minor_faults: threads.iter().map(|thread| thread.minor_faults).sum(),
         major_faults: threads.iter().map(|thread| thread.major_faults).sum(),
     }
-}
-
-/// What this process and its hot threads have used so far.
-pub(crate) fn used(hot: &[Tid]) -> Resources {
-    let mut used = Resources::default();
-    for &tid in hot {
-        let thread = thread_usage_of(tid).unwrap_or_default();
-        used.cpu_ns += thread_cpu(tid).map_or(0, Nanos::get);
-        used.user_ns += thread.user.get();
-        used.system_ns += thread.system.get();
-        used.voluntary_switches += thread.voluntary_switches;
-        used.involuntary_switches += thread.involuntary_switches;
-        used.minor_faults += thread.minor_faults;
-        used.major_faults += thread.major_faults;
-    }
-    let memory = process_memory().unwrap_or_default();
-    Resources { resident_bytes: memory.resident_bytes, peak_bytes: memory.peak_bytes, ..used }
 }
 
 /// The hot threads of one end together.

@@ -1,11 +1,10 @@
-//! What a hot thread asks of the kernel, and what it used.
+//! What a hot thread asks of the kernel, and where it runs.
 
 use std::sync::Mutex;
-use std::sync::mpsc::Sender;
 
-use tickpong_hostio::thread::{self, Cpu, DmaLatencyHold, Tid};
-use tickpong_hostio::usage::{ThreadUsage, thread_usage};
-use tickpong_record::ThreadCpu;
+use tickpong_hostio::socket::UdpSocket;
+use tickpong_hostio::thread::{self, Cpu, DmaLatencyHold};
+use tickpong_record::{InForce, ThreadInForce};
 
 use crate::RunnerError;
 
@@ -37,14 +36,27 @@ pub(crate) fn warn(warnings: &Warnings, warning: String) {
 /// What holds for the whole process while a run goes on.
 #[derive(Debug)]
 pub(crate) struct Held {
-    _dma_latency: Option<DmaLatencyHold>,
+    dma_latency: Option<DmaLatencyHold>,
+    memory_locked: bool,
 }
 
-/// Asks for what the whole process gets. To be called once all large memory is taken, so that locking faults it in.
+impl Held {
+    /// What is in force at one end.
+    pub(crate) fn in_force(&self, threads: Vec<ThreadInForce>, socket: &UdpSocket) -> InForce {
+        InForce {
+            threads,
+            memory_locked: self.memory_locked,
+            dma_latency_held: self.dma_latency.is_some(),
+            busy_poll_us: socket.busy_poll_us().map(u64::from),
+        }
+    }
+}
+
+/// Asks for what the whole process gets. Where memory is locked, what is taken later is there before its first use, too.
 pub(crate) fn hold(settings: HotSettings, warnings: &Warnings) -> Held {
-    if settings.lock_memory
-        && let Err(error) = thread::lock_memory()
-    {
+    let locked = settings.lock_memory.then(thread::lock_memory);
+    let memory_locked = matches!(locked, Some(Ok(())));
+    if let Some(Err(error)) = locked {
         warn(warnings, describe(&error));
     }
     let refused = |error| warn(warnings, format!("{}; idle CPUs may sleep, and waking them shows", describe(&error)));
@@ -61,7 +73,7 @@ pub(crate) fn hold(settings: HotSettings, warnings: &Warnings) -> Held {
             ),
         );
     }
-    Held { _dma_latency: dma_latency }
+    Held { dma_latency, memory_locked }
 }
 
 /// Which hot thread this is, and where it runs.
@@ -73,34 +85,16 @@ pub(crate) struct HotThread {
 }
 
 impl HotThread {
-    /// Runs `body` on the calling thread as a hot one; tells its id to `tid` first.
-    pub(crate) fn run<T>(self, warnings: &Warnings, tid: &Sender<Tid>, body: impl FnOnce() -> T) -> (T, ThreadCpu) {
+    /// Makes the calling thread a hot one. To be called when it has all that it plays with: no page of that will be faulted in later.
+    pub(crate) fn set_up(self, warnings: &Warnings) {
         let asked = [
             self.cpu.map_or(Ok(()), thread::pin_current_thread),
             thread::set_timer_slack_1ns(),
             self.fifo.map_or(Ok(()), thread::set_fifo),
+            thread::prefault_memory(),
         ];
         for error in asked.into_iter().filter_map(Result::err) {
             warn(warnings, format!("{} thread: {}", self.name, describe(&error)));
-        }
-        // Nobody listening any more means that the run is being given up.
-        let _ = tid.send(thread::current_tid());
-        let before = thread_usage().unwrap_or_default();
-        let done = body();
-        let used = thread_usage().unwrap_or_default().since(&before);
-        (done, self.used(&used))
-    }
-
-    fn used(self, used: &ThreadUsage) -> ThreadCpu {
-        ThreadCpu {
-            name: self.name.to_owned(),
-            cpu: self.cpu.map(|cpu| cpu.get() as u64),
-            user_ns: used.user.get(),
-            system_ns: used.system.get(),
-            voluntary_switches: used.voluntary_switches,
-            involuntary_switches: used.involuntary_switches,
-            minor_faults: used.minor_faults,
-            major_faults: used.major_faults,
         }
     }
 }
@@ -119,24 +113,78 @@ pub(crate) fn describe(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The CPUs for `wanted` hot threads, with those asked for checked; helpers get the rest.
-pub(crate) fn place(asked: &[Option<Cpu>]) -> Result<(Vec<Cpu>, Vec<Cpu>), RunnerError> {
+/// Where the threads of one end run.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Placed {
+    /// One for each hot thread.
+    pub(crate) hot: Vec<Cpu>,
+    /// For all other threads.
+    pub(crate) helpers: Vec<Cpu>,
+}
+
+/// The CPUs for hot threads, with those `asked` for checked; helpers get the rest. All keep off those to `avoid` where there are others.
+pub(crate) fn place(asked: &[Option<Cpu>], avoid: &[Cpu]) -> Result<Placed, RunnerError> {
     let allowed = thread::allowed_cpus().map_err(|source| RunnerError::Cpus { source })?;
     if let Some(cpu) = asked.iter().flatten().find(|cpu| !allowed.contains(cpu)) {
         let allowed = thread::CpuList::new(allowed).to_string();
         return Err(RunnerError::NoSuchCpu { cpu: cpu.get(), allowed });
     }
-    let free: Vec<Cpu> = allowed.iter().copied().filter(|cpu| !asked.contains(&Some(*cpu))).collect();
-    let unasked = asked.iter().filter(|cpu| cpu.is_none()).count();
-    let mut chosen = thread::default_cpus(if free.is_empty() { &allowed } else { &free }, unasked).hot.into_iter();
+    Ok(place_among(&allowed, asked, avoid))
+}
+
+fn place_among(allowed: &[Cpu], asked: &[Option<Cpu>], avoid: &[Cpu]) -> Placed {
+    let without = |taken: &[Cpu], from: &[Cpu]| {
+        let rest: Vec<Cpu> = from.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
+        if rest.is_empty() { from.to_vec() } else { rest }
+    };
+    let named: Vec<Cpu> = asked.iter().flatten().copied().collect();
+    let unasked = asked.len() - named.len();
+    let free = without(avoid, &without(&named, allowed));
+    let mut chosen = thread::default_cpus(&free, unasked).hot.into_iter();
     let hot: Vec<Cpu> = asked.iter().filter_map(|cpu| cpu.or_else(|| chosen.next())).collect();
-    let helpers: Vec<Cpu> = allowed.iter().copied().filter(|cpu| !hot.contains(cpu)).collect();
-    Ok((hot, if helpers.is_empty() { allowed } else { helpers }))
+    let helpers = without(avoid, &without(&hot, allowed));
+    Placed { hot, helpers }
 }
 
 /// Makes the calling thread a helper: off the hot CPUs where it can be, and nice where it cannot.
 pub(crate) fn become_helper(helpers: &[Cpu]) {
+    keep_off_hot_cpus(helpers);
+    give_way();
+}
+
+/// Keeps the calling thread, and those that it starts, off the hot CPUs where there are others.
+pub(crate) fn keep_off_hot_cpus(helpers: &[Cpu]) {
     // A helper in the way is a blemish, and a refusal here is no reason to bother anybody.
     let _ = thread::set_affinity(helpers);
+}
+
+/// Makes the calling thread nice. Not to be called before it has started a hot one: that would be as nice, and could not be otherwise again.
+pub(crate) fn give_way() {
     let _ = thread::make_helper_nice();
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpong_hostio::thread::CpuList;
+
+    use super::*;
+
+    #[test]
+    fn threads_keep_off_each_other_and_off_the_other_end_where_there_is_room() {
+        for (allowed, asked, avoid, hot, helpers) in [
+            ("0-3", &[None][..], "", "3", "0-2"),
+            ("0-3", &[Some(3)], "2", "3", "0-1"),
+            ("0-3", &[None], "3", "2", "0-1"),
+            ("0-3", &[Some(3), None], "2", "1,3", "0"),
+            ("0-1", &[Some(1)], "0", "1", "0"),
+            ("0", &[None], "0", "0", "0"),
+            ("0-1", &[None, None], "", "0-1", "0-1"),
+        ] {
+            let list = |text: &str| text.parse::<CpuList>().unwrap();
+            let asked: Vec<_> = asked.iter().map(|cpu| cpu.map(Cpu::new)).collect();
+            let placed = place_among(list(allowed).as_slice(), &asked, list(avoid).as_slice());
+            let got = (CpuList::new(placed.hot).to_string(), CpuList::new(placed.helpers).to_string());
+            assert_eq!(got, (hot.to_owned(), helpers.to_owned()), "{asked:?} of {allowed} without {avoid}");
+        }
+    }
 }

@@ -14,6 +14,7 @@ mod host;
 mod hot;
 mod key;
 pub mod local;
+mod meter;
 mod ping;
 mod platform;
 mod reflect;

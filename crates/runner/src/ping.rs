@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tickpong_hostio::clock::{ClockChoice, HostClock, wall_time};
 use tickpong_hostio::facts::interface_of;
+use tickpong_hostio::hosts::Hosts;
 use tickpong_hostio::socket::{SocketSetup, UdpSocket, source_towards, udp_counters};
 use tickpong_hostio::thread::Cpu;
 use tickpong_probe::probe_path;
@@ -19,7 +20,7 @@ use tickpong_wire::control::Message;
 use crate::assemble::Parts;
 use crate::connection::Connection;
 use crate::handshake::{PATIENCE, greet, refusal};
-use crate::hot::{HotSettings, Warnings, hold, place, warn};
+use crate::hot::{HotSettings, Placed, Warnings, hold, place, warn};
 use crate::key::{Key, Role};
 use crate::platform::HostPlatform;
 use crate::resolve::{announce, connect, data_address, resolve, scoped};
@@ -56,6 +57,12 @@ pub struct PingSettings {
     pub key: Key,
     /// Hot threads and their CPUs.
     pub cpus: HotCpus,
+    /// CPUs that are somebody else's, where there are others.
+    pub avoid: Vec<Cpu>,
+    /// The kind of two hosts, where both are this machine.
+    pub hosts: Option<Hosts>,
+    /// What is known beforehand to weaken the figures.
+    pub warnings: Vec<String>,
     /// What to ask of the kernel.
     pub hot: HotSettings,
     /// Which clock.
@@ -120,7 +127,7 @@ pub fn ping(
     settings.output.as_deref().map_or(Ok(()), RunWriter::refuse_existing)?;
     let clock = HostClock::choose(settings.clock, CALIBRATION)
         .map_err(|refused| RunnerError::Clock { reason: refused.to_string() })?;
-    let warnings = Warnings::default();
+    let warnings = Warnings::new(settings.warnings.clone());
     let mut opened = open(settings, &warnings)?;
     let started_at = wall_time();
     // Before anything is sent, so that a directory that cannot be written costs no run.
@@ -152,6 +159,7 @@ pub fn ping(
         progress,
     );
     let clock_check = clock.check();
+    let in_force = held.in_force(played.metering.in_force.clone(), &opened.socket);
     drop(held);
     let drops = opened.socket.drops().map(|now| u64::from(now.wrapping_sub(drops_before.unwrap_or_default())));
     host::warn_of_errors(&opened.socket, &warnings);
@@ -170,6 +178,7 @@ pub fn ping(
         clock_check,
         started_at,
         sockets,
+        in_force,
         report,
         warnings,
         pinger,
@@ -194,7 +203,7 @@ fn open(settings: &PingSettings, warnings: &Warnings) -> Result<Opened, RunnerEr
         HotCpus::One(cpu) => vec![cpu],
         HotCpus::Two { tx, rx } => vec![tx, rx],
     };
-    let (cpus, helpers) = place(&asked)?;
+    let Placed { hot: cpus, helpers } = place(&asked, &settings.avoid)?;
     plan.tx_cpu = cpus.first().map(|cpu| cpu.get() as u64);
     plan.rx_cpu = cpus.get(1).map(|cpu| cpu.get() as u64);
     let plan = plan.checked()?;

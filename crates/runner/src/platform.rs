@@ -1,7 +1,7 @@
 //! The engine's world on real sockets and clocks.
 
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tickpong_hostio::clock::HostClock;
 use tickpong_hostio::socket::{Sent as SocketSent, UdpSocket};
@@ -16,6 +16,23 @@ const SEND_TRIES: usize = 200;
 /// Shorter waits than this are spun: a sleep of a few microseconds takes tens.
 const WORTH_SLEEPING: Nanos = Nanos::from_micros(5);
 
+/// How many datagrams a thread has sent, for others to read. On a cache line of its own: the thread that sends writes it all the time.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct SentCount(AtomicU64);
+
+impl SentCount {
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// One thread alone counts: it need not add in one step.
+    #[inline]
+    fn add_one(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
+
 /// A thread's view of a UDP socket and the host's clock, for the side whose clock is `C`.
 #[derive(Debug)]
 pub(crate) struct HostPlatform<'a, C> {
@@ -23,6 +40,7 @@ pub(crate) struct HostPlatform<'a, C> {
     clock: HostClock,
     waits: bool,
     stop: &'a AtomicBool,
+    sent: Option<&'a SentCount>,
     outbox: Box<[u8]>,
     inbox: Box<[u8]>,
     side: PhantomData<C>,
@@ -38,10 +56,16 @@ impl<'a, C: Clock> HostPlatform<'a, C> {
                 Api::UdpBusyPoll | Api::UdpSpin => false,
             },
             stop,
+            sent: None,
             outbox: vec![0; PayloadLen::MAX.get()].into(),
             inbox: vec![0; INBOX].into(),
             side: PhantomData,
         }
+    }
+
+    /// Counts what it sends.
+    pub(crate) fn counting(self, sent: &'a SentCount) -> Self {
+        Self { sent: Some(sent), ..self }
     }
 }
 
@@ -80,7 +104,10 @@ impl<C: Clock> Sends for HostPlatform<'_, C> {
     #[inline]
     fn send(&mut self, _: usize, len: PayloadLen) -> Sent {
         match self.socket.send(&self.outbox[..len.get()]) {
-            SocketSent::Accepted => Sent { accepted: 1, refused: 0 },
+            SocketSent::Accepted => {
+                self.sent.inspect(|sent| sent.add_one());
+                Sent { accepted: 1, refused: 0 }
+            }
             SocketSent::Full => Sent::default(),
             SocketSent::Refused(_) => Sent { accepted: 0, refused: 1 },
         }

@@ -17,7 +17,7 @@ use tickpong_wire::control::Message;
 use crate::RunnerError;
 use crate::connection::Connection;
 use crate::handshake::{Greeted, PATIENCE, hear, prove};
-use crate::hot::{HotSettings, become_helper, describe, place};
+use crate::hot::{HotSettings, Placed, describe, keep_off_hot_cpus, place};
 use crate::key::Key;
 use crate::resolve::canonical;
 use crate::serve::Request;
@@ -47,6 +47,8 @@ pub struct ReflectSettings {
     pub join: Option<IpAddr>,
     /// The CPU of the hot thread.
     pub cpu: Option<Cpu>,
+    /// CPUs that are somebody else's, where there are others.
+    pub avoid: Vec<Cpu>,
     /// How it receives and sends.
     pub api: Api,
     /// The shared key.
@@ -90,13 +92,14 @@ pub fn reflect(
     if !settings.key.is_some() && !settings.insecure && !settings.listen.ip().is_loopback() {
         return Err(RunnerError::Unprotected { address: settings.listen });
     }
-    let (hot, helpers) = place(&[settings.cpu])?;
+    let Placed { hot, helpers } = place(&[settings.cpu], &settings.avoid)?;
     let clock = HostClock::choose(settings.clock, CALIBRATION)
         .map_err(|refused| RunnerError::Clock { reason: refused.to_string() })?;
     let listening = |source| RunnerError::Listen { address: settings.listen, source };
     let listener = stream::listen(settings.listen, settings.control_interface.as_deref()).map_err(listening)?;
     listener.set_nonblocking(true).map_err(listening)?;
-    become_helper(&helpers);
+    // And no more than that: what this thread starts is to start the hot ones.
+    keep_off_hot_cpus(&helpers);
     event(ReflectEvent::Listening { address: listener.local_addr().map_err(listening)? });
     let service = Service {
         settings,

@@ -3,26 +3,26 @@
 use std::net::SocketAddr;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::thread::Builder;
 
 use tickpong_hostio::clock::monotonic_ns;
 use tickpong_hostio::facts::interface_of;
 use tickpong_hostio::socket::{MulticastGroup, SocketSetup, UdpCounters, UdpSocket, source_towards, udp_counters};
-use tickpong_hostio::thread::Tid;
 use tickpong_probe::{Reflector, ReflectorTotals, reflect as play};
 use tickpong_record::capture::Turns;
-use tickpong_record::{Api, ReflectorReport, ThreadCpu};
+use tickpong_record::{Api, InForce, ReflectorReport};
 use tickpong_units::{Nanos, ReflectorClock};
 use tickpong_wire::Token;
 use tickpong_wire::control::{Message, Pulse};
 
 use crate::connection::{Connection, Incoming};
-use crate::hot::{HotThread, Warnings, describe, hold};
+use crate::hot::{HotThread, Warnings, describe, give_way, hold};
 use crate::key::Role;
+use crate::meter::{Meter, Metering};
 use crate::platform::HostPlatform;
 use crate::reflect::{ReflectEvent, STACK, Service};
 use crate::resolve::{announce, canonical, data_address, scoped};
+use crate::session::LEAD;
 use crate::{RunnerError, host};
 
 /// How long a receive call may poll the device's queue, by `udp-busy-poll`.
@@ -120,29 +120,41 @@ impl Service<'_> {
         warnings: Warnings,
     ) -> Served {
         let mut reflector = Reflector::new(token, request.deadline.saturating_mul(2));
-        let end = AtomicBool::new(false);
+        let (begin, end) = (AtomicBool::new(false), AtomicBool::new(false));
         let held = hold(self.settings.hot, &warnings);
-        let (tell, told) = mpsc::channel();
-        let (watched, turns, used) = std::thread::scope(|scope| {
+        let meter = Meter::default();
+        let (watched, turns) = std::thread::scope(|scope| {
             let hot = Builder::new().name("tickpong reflector".to_owned()).stack_size(STACK);
-            let (clock, end, warnings) = (&self.clock, &end, &warnings);
-            let reflector = &mut reflector;
+            let (clock, begin, end, warnings) = (&self.clock, &begin, &end, &warnings);
+            let (reflector, entry) = (&mut reflector, meter.entry("reflector"));
             let hot = hot.spawn_scoped(scope, move || {
-                let mut platform = HostPlatform::<ReflectorClock>::new(socket, clock, self.settings.api, end);
+                let platform = |until| HostPlatform::<ReflectorClock>::new(socket, clock, self.settings.api, until);
+                let (mut before, mut during) = (platform(begin), platform(end));
                 let thread = HotThread { name: "reflector", cpu: self.cpu, fifo: self.settings.hot.fifo };
-                thread.run(warnings, &tell, || play(&mut platform, reflector))
+                thread.set_up(warnings);
+                entry.set_up();
+                // Until the plan starts; a ping that comes while nobody has said so is one all the same.
+                let early = play(&mut before, reflector);
+                entry.begin();
+                let turns = play(&mut during, reflector);
+                entry.end();
+                Turns { all: early.all + turns.all, busy: early.busy + turns.busy }
             });
             let hot = hot.expect("the system gives a thread");
-            let tid = told.recv().ok();
-            let watched = self.watch(connection, request, socket, tid);
+            give_way();
+            let watching = Watching { request, socket, meter: &meter, begin };
+            let watched = self.watch(connection, &watching);
             end.store(true, Ordering::Relaxed);
-            let (turns, used) = hot.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (watched, turns, used)
+            begin.store(true, Ordering::Relaxed);
+            let turns = hot.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (watched, turns)
         });
+        let metering = meter.finish();
+        let in_force = held.in_force(metering.in_force.clone(), socket);
         drop(held);
         host::warn_of_errors(socket, &warnings);
         let totals = reflector.totals();
-        let report = self.report(socket, &watched, totals, turns, used, warnings);
+        let report = self.report(socket, &watched, totals, turns, (metering, in_force), warnings);
         Served { report, totals, how: watched.how }
     }
 
@@ -157,7 +169,8 @@ impl Service<'_> {
     }
 
     /// Watches over a session until the pinger finishes it, is gone, or says nothing for too long.
-    fn watch(&self, connection: &mut Connection, request: &Request, socket: &UdpSocket, tid: Option<Tid>) -> Watched {
+    fn watch(&self, connection: &mut Connection, watching: &Watching<'_>) -> Watched {
+        let &Watching { request, socket, begin, .. } = watching;
         let mut watched = Watched { drops_before: socket.drops(), udp_before: udp_counters(), how: None };
         let (mut last_heard, mut start, mut pulses) = (monotonic_ns(), None, 0);
         let over_at = monotonic_ns().saturating_add((request.planned.saturating_add(OVERTIME)).get());
@@ -167,11 +180,14 @@ impl Service<'_> {
                 watched.how = Some(RunnerError::Interrupted);
                 return watched;
             }
+            if start.is_some_and(|start| now >= start) {
+                begin.store(true, Ordering::Relaxed);
+            }
             if let Some(start) = start
                 && now.saturating_sub(start) >= request.interval.saturating_mul(pulses + 1).get()
             {
                 pulses = Nanos::new(now - start).whole(request.interval);
-                let pulse = pulse(pulses - 1, tid);
+                let pulse = pulse(pulses - 1, watching.meter);
                 if let Err(error) = connection.send("tell the pinger how it goes", &Message::Pulse(pulse)) {
                     watched.how = Some(error);
                     return watched;
@@ -181,8 +197,9 @@ impl Service<'_> {
                 watched.how = Some(RunnerError::Overtime { planned: request.planned });
                 return watched;
             }
-            let next_pulse = start.map(|start| start + request.interval.saturating_mul(pulses + 1).get());
-            let patience = next_pulse.map_or(LOOK, |at| LOOK.min(Nanos::new(at.saturating_sub(now))));
+            let next =
+                |start| if now < start { start } else { start + request.interval.saturating_mul(pulses + 1).get() };
+            let patience = start.map(next).map_or(LOOK, |at| LOOK.min(Nanos::new(at.saturating_sub(now))));
             match connection.poll("hear the pinger", patience) {
                 Ok(Incoming::Nothing) if now - last_heard > SILENCE.get() => {
                     watched.how = Some(RunnerError::Silent { doing: "hear the pinger", seconds: 5 });
@@ -191,7 +208,8 @@ impl Service<'_> {
                 Ok(Incoming::Nothing) => {}
                 Ok(Incoming::Message(Message::Alive)) => last_heard = now,
                 Ok(Incoming::Message(Message::Start)) => {
-                    (last_heard, start) = (now, Some(now));
+                    // What comes before the first message is no part of the run.
+                    (last_heard, start) = (now, Some(now + LEAD.get()));
                     (watched.drops_before, watched.udp_before) = (socket.drops(), udp_counters());
                 }
                 Ok(Incoming::Message(Message::Finish)) => return watched,
@@ -213,13 +231,14 @@ impl Service<'_> {
         watched: &Watched,
         totals: ReflectorTotals,
         turns: Turns,
-        used: ThreadCpu,
+        (metering, in_force): (Metering, InForce),
         warnings: Warnings,
     ) -> ReflectorReport {
         let check = self.clock.check();
         let local = socket.local_addr().map(|address| address.ip());
         let interface = self.settings.interface.clone().or_else(|| interface_of(local.ok()?).ok().flatten());
-        let cpu = host::cpu(vec![used], totals.received, turns.busy_share());
+        let memory = host::memory(&metering.memory, &metering.threads);
+        let cpu = host::cpu(metering.threads, totals.received, turns.busy_share());
         ReflectorReport {
             api: self.settings.api,
             received: totals.received,
@@ -227,8 +246,9 @@ impl Service<'_> {
             unanswered: totals.unanswered,
             malformed: totals.malformed,
             foreign: totals.foreign,
-            memory: host::memory(&cpu.threads),
+            memory,
             cpu,
+            in_force,
             clock: host::clock_facts(&self.clock, &check),
             clock_trustworthy: check.is_trustworthy(),
             sockets: host::socket_facts(
@@ -248,6 +268,15 @@ pub(crate) struct Served {
     totals: ReflectorTotals,
     /// Why the pinger is not there to take the report; `None` when it finished.
     how: Option<RunnerError>,
+}
+
+/// What a session is watched with.
+struct Watching<'a> {
+    request: &'a Request,
+    socket: &'a UdpSocket,
+    meter: &'a Meter,
+    /// Set when the plan starts.
+    begin: &'a AtomicBool,
 }
 
 /// What watching over a session came to.
@@ -271,8 +300,8 @@ fn send_report(connection: &mut Connection, report: &ReflectorReport) -> Result<
 }
 
 /// What the session has used at the end of interval `interval`.
-fn pulse(interval: u64, tid: Option<Tid>) -> Pulse {
-    let used = host::used(tid.as_slice());
+fn pulse(interval: u64, meter: &Meter) -> Pulse {
+    let used = meter.used();
     Pulse {
         interval,
         cpu_ns: used.cpu_ns,

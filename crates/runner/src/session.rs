@@ -3,28 +3,32 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::thread::{Builder, Scope};
 
-use tickpong_hostio::clock::{HostClock, monotonic_ns};
+use tickpong_hostio::clock::{HostClock, monotonic_ns, sleep};
 use tickpong_hostio::socket::UdpSocket;
 use tickpong_hostio::thread::Cpu;
 use tickpong_probe::{Handover, Receiver, Transmitter, open_intervals, ping, receive_only, send_only};
 use tickpong_record::capture::{ReceiveInterval, ReceiveTotals, SendInterval, SendTotals, Turns};
-use tickpong_record::{Plan, RecordError, Resources, RunWriter, ThreadCpu, Trace};
-use tickpong_units::{Nanos, PingerClock};
+use tickpong_record::{Plan, RecordError, Resources, RunWriter, Trace};
+use tickpong_units::{Instant, Nanos, PingerClock};
 use tickpong_wire::Token;
 
 use crate::Progress;
 use crate::collect::{Collected, Collector, write_observations};
 use crate::connection::Connection;
 use crate::hot::{HotThread, Warnings, become_helper};
-use crate::platform::HostPlatform;
+use crate::meter::{Entry, Meter, Metering};
+use crate::platform::{HostPlatform, SentCount};
 use crate::rings::{Hand, Overflow, Raw, rings};
 use crate::watch::{Watched, watch};
 
-/// From the decision to start to the first message: the engine's memory is taken, and threads come up.
-const LEAD: Nanos = Nanos::from_millis(60);
+/// From the decision to start to the first message: the engine's memory is taken and brought in, and threads come up.
+pub(crate) const LEAD: Nanos = Nanos::from_millis(60);
+/// A hot thread wakes so long before the start, and spins until it begins to play …
+const AWAKE: Nanos = Nanos::from_millis(5);
+/// … so long before the first message: its account is made in between.
+const READY: Nanos = Nanos::from_micros(50);
 /// Threads of ours need no more; with locked memory, all of it is resident.
 const STACK: usize = 256 << 10;
 /// Compressing histograms takes more where it is not optimised.
@@ -51,10 +55,9 @@ pub(crate) struct Played {
     pub(crate) received: ReceiveTotals,
     pub(crate) collected: Collected,
     pub(crate) turns: Turns,
-    pub(crate) threads: Vec<ThreadCpu>,
+    /// What the hot threads used, and under what they ran.
+    pub(crate) metering: Metering,
     pub(crate) overflowed: u64,
-    /// From the start to the end of the last hot thread.
-    pub(crate) elapsed: Nanos,
     pub(crate) watched: Watched,
     /// How writing raw observations went.
     pub(crate) observations: Result<(), RecordError>,
@@ -70,26 +73,24 @@ pub(crate) fn play(
     stop: &AtomicBool,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Played {
-    let overflow = Overflow::default();
-    let (hand_sent, sent) = rings(&overflow, open_intervals(stage.plan));
-    let (hand_received, received) = rings(&overflow, open_intervals(stage.plan));
-    let (raw, raw_ring) = match writer.as_mut().and_then(RunWriter::take_observations) {
-        Some(file) => {
-            let (raw, ring) = Raw::wanted(&overflow);
-            (raw, Some((ring, file)))
-        }
-        None => (Raw::unwanted(&overflow), None),
+    let shared = Shared::default();
+    let Shared { end, sent_count, overflow, meter } = &shared;
+    let (hand_sent, sent) = rings(overflow, open_intervals(stage.plan));
+    let (hand_received, received) = rings(overflow, open_intervals(stage.plan));
+    let file = writer.as_mut().and_then(RunWriter::take_observations);
+    let (raw, raw_ring) = match file.map(|file| (Raw::wanted(overflow), file)) {
+        Some(((raw, ring), file)) => (raw, Some((ring, file))),
+        None => (Raw::unwanted(overflow), None),
     };
     let start = stage.clock.now::<PingerClock>() + LEAD;
     let start_ns = monotonic_ns() + LEAD.get();
     let sending = Transmitter::new(stage.plan, stage.trace, stage.token, start, hand_sent);
     let receiving = Receiver::new(stage.plan, stage.trace, stage.token, start, hand_received, raw);
 
-    let (end, hot_done, all_done) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
+    let (hot_done, all_done) = (AtomicBool::new(false), AtomicBool::new(false));
     let noted: Mutex<BTreeMap<u64, Resources>> = Mutex::default();
     let Stage { plan, clock, helpers, socket, fifo, warnings, .. } = *stage;
-    let (tell, told) = mpsc::channel();
-    let hot = Hot { plan, socket, clock, fifo, warnings, end: &end, overflow: &overflow, tell };
+    let hot = Hot { plan, socket, clock, fifo, warnings, start, shared: &shared };
     let (cpus, connection) = (stage.cpus, &mut *stage.connection);
     std::thread::scope(|scope| {
         let players = match *cpus {
@@ -98,10 +99,10 @@ pub(crate) fn play(
         };
         let watching = spawn(scope, "watch", STACK, || {
             become_helper(helpers);
-            watch(connection, stop, &end, &all_done, &noted)
+            watch(connection, stop, end, &all_done, &noted)
         });
-        let hot = told.iter().take(players.len()).collect();
-        let collector = Collector { plan, sent, received, hot, start_ns, writer, reflector: &noted, progress };
+        let collector =
+            Collector { plan, sent, received, meter, sent_count, start_ns, writer, reflector: &noted, progress };
         let collecting = spawn(scope, "collector", COLLECTOR_STACK, || {
             become_helper(helpers);
             collector.run(&hot_done)
@@ -116,7 +117,6 @@ pub(crate) fn play(
         for player in players {
             played.merge(join(player));
         }
-        let elapsed = clock.now::<PingerClock>().saturating_since(start);
         hot_done.store(true, Ordering::Release);
         collecting.thread().unpark();
         let (collected, observations) = (join(collecting), observing.map_or(Ok(()), join));
@@ -126,9 +126,8 @@ pub(crate) fn play(
             received: played.received.unwrap_or_default(),
             collected,
             turns: played.turns,
-            threads: played.threads,
+            metering: meter.finish(),
             overflowed: overflow.count(),
-            elapsed,
             watched: join(watching),
             observations,
         }
@@ -136,12 +135,11 @@ pub(crate) fn play(
 }
 
 /// What one hot thread did.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Part {
     sent: Option<SendTotals>,
     received: Option<ReceiveTotals>,
     turns: Turns,
-    threads: Vec<ThreadCpu>,
 }
 
 impl Part {
@@ -150,20 +148,29 @@ impl Part {
         self.received = self.received.or(other.received);
         self.turns.all += other.turns.all;
         self.turns.busy += other.turns.busy;
-        self.threads.extend(other.threads);
     }
 }
 
+/// What hot threads share with those around them.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Set to cut the plan.
+    end: AtomicBool,
+    sent_count: SentCount,
+    overflow: Overflow,
+    meter: Meter,
+}
+
 /// What hot threads are started with.
+#[derive(Clone, Copy)]
 struct Hot<'a> {
     plan: &'a Plan,
     socket: &'a UdpSocket,
     clock: &'a HostClock,
     fifo: Option<u8>,
     warnings: &'a Warnings,
-    end: &'a AtomicBool,
-    overflow: &'a Overflow,
-    tell: mpsc::Sender<tickpong_hostio::thread::Tid>,
+    start: Instant<PingerClock>,
+    shared: &'a Shared,
 }
 
 type Player<'scope> = std::thread::ScopedJoinHandle<'scope, Part>;
@@ -177,13 +184,12 @@ impl<'a> Hot<'a> {
         mut sending: Sending,
         mut receiving: Receiving,
     ) -> Player<'scope> {
+        let entry = self.shared.meter.entry("pinger");
         spawn(scope, "pinger", STACK, move || {
-            let mut platform = HostPlatform::new(self.socket, self.clock, self.plan.api_pinger, self.end);
+            let mut platform = self.platform().counting(&self.shared.sent_count);
             let thread = HotThread { name: "pinger", cpu, fifo: self.fifo };
-            let (turns, used) =
-                thread.run(self.warnings, &self.tell, || ping(&mut platform, &mut sending, &mut receiving));
-            self.overflow.end_loop();
-            Part { sent: Some(sending.finish()), received: Some(receiving.finish()), turns, threads: vec![used] }
+            let turns = self.play(thread, entry, || ping(&mut platform, &mut sending, &mut receiving));
+            Part { sent: Some(sending.finish()), received: Some(receiving.finish()), turns }
         })
     }
 
@@ -197,24 +203,46 @@ impl<'a> Hot<'a> {
         mut receiving: Receiving,
     ) -> Vec<Player<'scope>> {
         let handover = std::sync::Arc::new(Handover::new());
-        let (for_tx, tell) = (std::sync::Arc::clone(&handover), self.tell.clone());
-        let Self { plan, socket, clock, fifo, warnings, end, overflow, .. } = self;
+        let for_tx = std::sync::Arc::clone(&handover);
+        let (of_tx, of_rx) = (self.shared.meter.entry("sender"), self.shared.meter.entry("receiver"));
         let receiving_thread = spawn(scope, "receiver", STACK, move || {
-            let mut platform = HostPlatform::new(socket, clock, plan.api_pinger, end);
-            let thread = HotThread { name: "receiver", cpu: Some(rx), fifo };
-            let (turns, used) =
-                thread.run(warnings, &self.tell, || receive_only(&mut platform, &mut receiving, &handover));
-            overflow.end_loop();
-            Part { sent: None, received: Some(receiving.finish()), turns, threads: vec![used] }
+            let mut platform = self.platform();
+            let thread = HotThread { name: "receiver", cpu: Some(rx), fifo: self.fifo };
+            let turns = self.play(thread, of_rx, || receive_only(&mut platform, &mut receiving, &handover));
+            Part { sent: None, received: Some(receiving.finish()), turns }
         });
         let transmitting = spawn(scope, "sender", STACK, move || {
-            let mut platform = HostPlatform::new(socket, clock, plan.api_pinger, end);
-            let thread = HotThread { name: "sender", cpu: Some(tx), fifo };
-            let (turns, used) = thread.run(warnings, &tell, || send_only(&mut platform, &mut sending, &for_tx));
-            overflow.end_loop();
-            Part { sent: Some(sending.finish()), received: None, turns, threads: vec![used] }
+            let mut platform = self.platform().counting(&self.shared.sent_count);
+            let thread = HotThread { name: "sender", cpu: Some(tx), fifo: self.fifo };
+            let turns = self.play(thread, of_tx, || send_only(&mut platform, &mut sending, &for_tx));
+            Part { sent: Some(sending.finish()), received: None, turns }
         });
         vec![transmitting, receiving_thread]
+    }
+
+    fn platform(&self) -> HostPlatform<'a, PingerClock> {
+        HostPlatform::new(self.socket, self.clock, self.plan.api_pinger, &self.shared.end)
+    }
+
+    /// Plays on the calling thread, from just before the start.
+    fn play(&self, thread: HotThread, entry: Entry<'_>, body: impl FnOnce() -> Turns) -> Turns {
+        thread.set_up(self.warnings);
+        entry.set_up();
+        self.await_start();
+        entry.begin();
+        let turns = body();
+        entry.end();
+        self.shared.overflow.end_loop();
+        turns
+    }
+
+    /// Until just before the start: what a thread spins away before is no part of the run.
+    fn await_start(&self) {
+        let left = || self.start.saturating_since(self.clock.now());
+        sleep(left().saturating_sub(AWAKE));
+        while left() > READY && !self.shared.end.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
     }
 }
 

@@ -19,10 +19,10 @@ const LOOK: Nanos = Nanos::from_millis(200);
 /// A reflector that says nothing for so long is lost. A host that stands still for some seconds is a result, not a loss.
 const SILENCE: Nanos = Nanos::from_secs(15);
 
-/// Why a run ended before its plan did.
+/// Why a run may have ended before its plan did.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Watched {
-    /// A person ended it.
+    /// A person wanted it to end.
     pub(crate) interrupted: bool,
     /// The other end was lost: how.
     pub(crate) lost: Option<String>,
@@ -80,7 +80,5 @@ pub(crate) fn watch(
             return watched;
         }
     }
-    // A wish that came in the very last moment is still a wish.
-    watched.interrupted |= stop.load(Ordering::Relaxed) && end.load(Ordering::Relaxed);
     watched
 }

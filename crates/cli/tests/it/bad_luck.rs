@@ -48,7 +48,7 @@ fn a_reflector_that_stands_still_for_a_second_shows_in_every_message_of_it() {
 }
 
 fn is_lost(run: &Run) -> bool {
-    !run.valid && run.interrupted && run.invalid_because.iter().any(|why| why.starts_with("reflector-lost: "))
+    !run.valid && run.invalid_because.iter().any(|why| why.starts_with("reflector-lost: "))
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_reflector_that_dies_ends_the_run_with_what_was_measured() {
     // Two seconds, after the last answer that could still have come in time.
     assert!(monotonic_ns() - killed < ms(1_000 + 2_000 + 1_000).get(), "{ended:?}");
     let run = ended.run();
-    assert!(is_lost(&run) && ended.code == 5, "{} {:?}", ended.code, run.invalid_because);
+    assert!(is_lost(&run) && run.interrupted && ended.code == 5, "{} {:?}", ended.code, run.invalid_because);
     assert!(run.fates.answered > 1_000, "{:?}", run.fates);
     let written = RunDirectory::read(&target).unwrap();
     assert_eq!(written.run, run);
@@ -101,7 +101,8 @@ fn a_cable_that_is_pulled_ends_both_sides() {
     let ended = pinger.end();
     let run = ended.run();
     assert!(is_lost(&run) && ended.code == 5, "{} {:?}", ended.code, run.invalid_because);
-    assert!(run.fates.answered > 1_000, "{:?}", run.fates);
+    // The plan was over before the silence had lasted long enough.
+    assert!(!run.interrupted && run.fates.answered > 1_000, "{:?}", run.fates);
     reflector.await_line(" closed: ");
     hosts.set_link("up");
     let run = hosts.ping(&[]).end().run();
@@ -123,6 +124,8 @@ fn what_was_measured_before_a_person_ended_the_run_is_written() {
     assert!(run.invalid_because[0].starts_with("interrupted: "), "{:?}", run.invalid_because);
     // What was not yet due is no part of it.
     assert!(run.fates.answered > 1_000 && run.fates.unsent < 100, "{:?}", run.fates);
+    let (achieved, answered) = (run.achieved_rate_hz.unwrap(), run.answered_rate_hz.unwrap());
+    assert!((4_500.0..5_100.0).contains(&achieved) && answered <= achieved, "{achieved} {answered}");
     assert!(run.memory.reflector.is_some(), "the reflector has reported");
     assert_eq!(RunDirectory::read(&target).unwrap().run, run);
 }
@@ -165,6 +168,7 @@ fn check_full_disk(size: &str, arguments: &[&str]) {
     let run = ended.run();
     assert!(ended.code == 2 && ended.err.contains("No space left on device"), "{} {}", ended.code, ended.err);
     assert!(run.fates.answered > 1_000, "{:?}", run.fates);
+    assert!(!run.invalid_because.iter().any(|why| why.starts_with("overflow")), "{:?}", run.invalid_because);
     assert_eq!(left, "", "{}", ended.err);
 }
 
@@ -175,7 +179,8 @@ fn a_disk_that_fills_with_intervals_costs_the_directory_and_not_the_run() {
 
 #[test]
 fn a_disk_that_fills_with_observations_costs_the_directory_and_not_the_run() {
-    check_full_disk("128k", &["--interval=500ms", "--observations"]);
+    // More than fit the ring between the hot thread and the disk.
+    check_full_disk("128k", &["--interval=500ms", "--observations", "--rate=50k", "--duration=3s"]);
 }
 
 #[test]

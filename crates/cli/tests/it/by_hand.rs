@@ -11,7 +11,7 @@ use std::time::Duration;
 use hmac::{Hmac, KeyInit, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;
-use tickpong_record::{Api, ClockFacts, Cpu, HOST_FORMAT, HostFacts, Memory, ReflectorReport, Sockets};
+use tickpong_record::{Api, ClockFacts, Cpu, HOST_FORMAT, HostFacts, InForce, Memory, ReflectorReport, Sockets};
 use tickpong_units::{Instant, Seq};
 use tickpong_wire::control::{
     FRAME_HEADER_LEN, FrameHeader, MAX_REPORT, Mac, Message, Nonce, OLDEST_PROTOCOL, PROTOCOL, SEAL_LEN,
@@ -302,6 +302,7 @@ pub(crate) fn report(received: u64) -> ReflectorReport {
         foreign: 0,
         cpu: Cpu::default(),
         memory: Memory::default(),
+        in_force: InForce::default(),
         clock: ClockFacts::default(),
         clock_trustworthy: true,
         sockets: Sockets::default(),

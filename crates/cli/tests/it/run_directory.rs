@@ -11,7 +11,7 @@ use tickpong_hostio::clock::sleep;
 use tickpong_record::{IntervalRow, Metric, RunDirectory, read_histograms};
 use tickpong_units::Nanos;
 
-use crate::support::{Reflector, Running, alone, number, pinger, text, valid_run, within};
+use crate::support::{Reflector, Running, alone, number, pinger, run, text, valid_run, within};
 
 const RUN_SCHEMA: &str = include_str!("../../../record/schemas/run.schema.json");
 const HOST_SCHEMA: &str = include_str!("../../../record/schemas/host.schema.json");
@@ -95,6 +95,11 @@ fn intervals_add_up_to_the_run() {
         assert_eq!(sum(&rows), number(&run, &format!("/fates/{fate}")), "{fate}");
         assert_eq!(sum(&rows[1..]), number(&run, &format!("/fates_after_warm_up/{fate}")), "{fate} after warm-up");
     }
+    for used in ["cpu", "user", "system"] {
+        let sum: u64 = rows.iter().map(|row| field(row, &format!("pinger_{used}_ns"))).sum();
+        let total = |key: &str| number(&run, &format!("/cpu/pinger/{key}_ns"));
+        assert_eq!(sum, if used == "cpu" { total("user") + total("system") } else { total(used) }, "{used}");
+    }
     for metric in ["supply_to_receive", "rtt"] {
         let longest = rows.iter().filter_map(|row| row[&format!("{metric}_max_ns")].parse::<u64>().ok()).max();
         assert_eq!(longest, Some(number(&run, &format!("/whole/{metric}_ns/max"))), "{metric}");
@@ -147,4 +152,19 @@ fn a_killed_pinger_leaves_no_run_and_the_next_sweeps_up() {
     let mut expected = [other, living, "run".to_owned()];
     expected.sort();
     assert_eq!(names(dir.path()), expected);
+}
+
+#[test]
+fn a_disclosure_of_another_major_version_is_not_read() {
+    let _alone = alone();
+    let dir = tempdir().unwrap();
+    let reflector = Reflector::start(&[]);
+    let target = dir.path().join("run");
+    valid_run(&reflector.host(), &["-o", &text(&target)]);
+    for name in ["host-reflector.json", "host-pinger.json"] {
+        let file = target.join(name);
+        let later = fs::read_to_string(&file).unwrap().replacen("\"1.0\"", "\"2.0\"", 1);
+        fs::write(&file, later).unwrap();
+        run(&["report", &text(&target)]).is_refusal(2, &[name, "its format is 2.0, this tickpong reads 1.0"]);
+    }
 }

@@ -8,9 +8,11 @@ use std::process::Command;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::tempdir;
+use tickpong_hostio::clock::sleep;
 use tickpong_hostio::socket::source_towards;
 use tickpong_hostio::thread::allowed_cpus;
 use tickpong_record::observations;
+use tickpong_units::Nanos;
 use tickpong_wire::control::{Message, PROTOCOL};
 
 use crate::by_hand::{self, KEY, Line};
@@ -19,10 +21,10 @@ use crate::support::{
 };
 
 /// What other programs may rely on.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 23] = [
     "/ format source engine seed valid invalid_because interrupted labels identity plan fates losses",
     "/ achieved_rate_hz answered_rate_hz whole after_warm_up cpu memory clock sockets",
-    "/identity started_at testbed scenario occasion repetition plan_hash tickpong_version binary_sha256",
+    "/identity started_at hosts testbed scenario occasion repetition plan_hash tickpong_version binary_sha256",
     "/identity/boot_id pinger reflector",
     "/identity/host_hash pinger reflector",
     "/plan offered_rate_hz payload_bytes duration_ns warm_up_ns interval_ns deadline_ns pacing schedule",
@@ -37,6 +39,9 @@ const KEYS: [&str; 20] = [
     "/cpu/reflector user_ns system_ns ns_per_message busy_share voluntary_switches involuntary_switches",
     "/memory/pinger resident_bytes peak_bytes minor_faults major_faults",
     "/memory/reflector resident_bytes peak_bytes minor_faults major_faults",
+    "/in_force/pinger threads memory_locked dma_latency_held busy_poll_us",
+    "/in_force/reflector threads memory_locked dma_latency_held busy_poll_us",
+    "/in_force/reflector/threads/0 name cpus scheduling",
     "/clock kind frequency_hz read_cost_ns drift_ppm",
     "/sockets receive_buffer_asked receive_buffer_granted",
     "/whole/turnaround_ns count denominator min mean sd p50 p90 p99 p999 p9999 max max_at_interval thin",
@@ -153,10 +158,10 @@ fn two_threads_play_where_there_are_two_cpus() {
     let (tx, rx) = (tx.get().to_string(), rx.get().to_string());
     let run = ping(&reflector.host(), &["--tx-cpu", &tx, "--rx-cpu", &rx, "--format", "json"]).played();
     assert_fates_add_up(&run);
-    let threads = run["cpu"]["pinger"]["threads"].as_array().unwrap();
-    let placed: Vec<_> = threads.iter().map(|thread| (thread["name"].as_str().unwrap(), &thread["cpu"])).collect();
-    let cpu = |text: &str| serde_json::Value::from(text.parse::<u64>().unwrap());
-    assert_eq!(placed, [("sender", &cpu(&tx)), ("receiver", &cpu(&rx))]);
+    let threads = run["in_force"]["pinger"]["threads"].as_array().unwrap();
+    let word = |thread: &serde_json::Value, key: &str| thread[key].as_str().unwrap().to_owned();
+    let placed: Vec<_> = threads.iter().map(|thread| (word(thread, "name"), word(thread, "cpus"))).collect();
+    assert_eq!(placed, [("sender".to_owned(), tx), ("receiver".to_owned(), rx)]);
     assert!(number(&run, "/fates/answered") > 0, "{run:#}");
 }
 
@@ -439,4 +444,83 @@ fn a_trace_is_played_message_by_message() {
     let sizes: Vec<usize> = sizes.into_iter().collect();
     assert_eq!(sizes.len(), 798);
     assert!(sizes.chunks_exact(3).all(|round| round == [264, 1_472, 56]), "{:?}", &sizes[..12]);
+}
+
+/// A pinger with a reflector by hand that answers no ping.
+fn unanswered(report: Vec<u8>) -> (Running, std::thread::JoinHandle<()>, std::sync::mpsc::Receiver<()>) {
+    let (tell, pinged) = std::sync::mpsc::channel();
+    let (address, far) = by_hand::reflector(move |_: &UdpSocket, _| tell.send(()).unwrap_or_default(), report);
+    let arguments = ["--format", "json", "--interval", "100ms", "--deadline", "1s"];
+    (Running::start(&mut pinger(&address.to_string(), &arguments)), far, pinged)
+}
+
+#[test]
+fn a_wish_to_stop_after_the_last_message_cuts_nothing() {
+    let _alone = alone();
+    let (pinger, far, pinged) = unanswered(serde_json::to_vec(&by_hand::report(800)).unwrap());
+    pinged.iter().take(800).for_each(drop);
+    sleep(Nanos::from_millis(50));
+    kill(Pid::from_raw(pinger.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+    let run = pinger.finish().played();
+    far.join().unwrap();
+    assert_eq!((number(&run, "/fates/scheduled"), number(&run, "/fates/lost")), (800, 800));
+    assert_eq!(run["interrupted"], false, "{run:#}");
+}
+
+#[test]
+fn a_run_that_is_complete_was_not_interrupted_by_the_loss_of_its_report() {
+    let _alone = alone();
+    let (pinger, far, _pinged) = unanswered(b"no report".to_vec());
+    let run = pinger.finish().played();
+    far.join().unwrap();
+    let because = run["invalid_because"].as_array().unwrap();
+    assert!(because.iter().any(|why| why.as_str().unwrap().starts_with("reflector-lost: its report")), "{run:#}");
+    assert_eq!((&run["interrupted"], number(&run, "/fates/scheduled")), (&false.into(), 800));
+}
+
+#[test]
+fn nothing_is_faulted_in_while_the_plan_is_played_even_where_no_memory_is_locked() {
+    let _alone = alone();
+    let reflector = Reflector::start(&["--no-lock-memory"]);
+    let run = valid_run(&reflector.host(), &["--no-lock-memory", "--duration", "700ms"]);
+    for end in ["pinger", "reflector"] {
+        assert_eq!(run["in_force"][end]["memory_locked"], false);
+        if run["warnings"].to_string().contains("want Linux 5.14") {
+            println!("skipped: this kernel cannot bring memory in beforehand");
+        } else {
+            assert_eq!(number(&run, &format!("/memory/{end}/minor_faults")), 0, "at the {end}: {run:#}");
+        }
+    }
+}
+
+#[test]
+fn hot_threads_do_not_give_way_as_helpers_do() {
+    let _alone = alone();
+    let reflector = Reflector::start(&[]);
+    let run = ping(&reflector.host(), &["--format", "json"]).played();
+    for end in ["pinger", "reflector"] {
+        assert_eq!(run["in_force"][end]["threads"][0]["scheduling"], "other", "{run:#}");
+    }
+}
+
+#[test]
+fn what_is_in_force_is_read_back_from_the_threads() {
+    let _alone = alone();
+    let cpu = allowed_cpus().unwrap()[0].get().to_string();
+    let on = ["--cpu", &cpu, "--no-dma-latency", "--fifo", "1"];
+    let reflector = Reflector::start(&on);
+    let run = ping(&reflector.host(), &[&on[..], &["--format", "json"]].concat()).played();
+    let refused = |end: &str| {
+        let warnings = run["warnings"].as_array().unwrap();
+        warnings.iter().any(|said| said.as_str().unwrap().contains(&format!("{end} thread: schedule this thread")))
+    };
+    for end in ["pinger", "reflector"] {
+        let in_force = &run["in_force"][end];
+        let scheduling = if refused(end) { "other" } else { "fifo 1" };
+        let thread = serde_json::json!({"name": end, "cpus": cpu, "scheduling": scheduling});
+        assert_eq!(in_force["threads"], serde_json::json!([thread]));
+        assert_eq!(in_force["dma_latency_held"], false);
+        let locked = number(&run, &format!("/memory/{end}/locked_bytes")) > 0;
+        assert_eq!(in_force["memory_locked"], locked, "{run:#}");
+    }
 }

@@ -53,21 +53,6 @@ pub(super) fn meminfo_bytes(meminfo: &str, name: &str) -> Option<FactValue> {
     i64::try_from(kib * 1_024).ok().map(FactValue::Integer)
 }
 
-/// The scheduling policy of a stat line.
-pub(super) fn scheduler(stat: &str) -> Option<FactValue> {
-    let name = match crate::usage::Stat::parse(stat)?.policy {
-        0 => "other",
-        1 => "fifo",
-        2 => "round-robin",
-        3 => "batch",
-        5 => "idle",
-        6 => "deadline",
-        7 => "ext",
-        _ => "unknown",
-    };
-    Some(FactValue::Text(name.to_owned()))
-}
-
 /// The environment variables that choose or steer a kernel-bypass library, sorted, as `NAME=value`.
 pub(super) fn bypass(environment: impl Iterator<Item = (String, String)>) -> FactValue {
     const PREFIXES: [&str; 5] = ["EF_", "VMA_", "XLIO_", "ONLOAD", "EXASOCK_"];
@@ -122,14 +107,6 @@ mod tests {
         assert_eq!(hypervisor(info), Some(FactValue::Flag(true)));
         assert_eq!(hypervisor(&info.replace("hypervisor", "avx")), Some(FactValue::Flag(false)));
         assert_eq!(hypervisor("processor\t: 0\n"), None);
-    }
-
-    #[test]
-    fn policies_have_names() {
-        let stat = |policy: &str| format!("1 (a b) R {} {policy} 0", "0 ".repeat(37).trim_end());
-        assert_eq!(scheduler(&stat("1")), words_of("fifo"));
-        assert_eq!(scheduler(&stat("0")), words_of("other"));
-        assert_eq!(scheduler("1 (a) R"), None);
     }
 
     #[test]

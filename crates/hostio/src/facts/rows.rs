@@ -13,7 +13,7 @@ use super::{FactValue, HostFacts, parse, read};
 type Parse = fn(&str) -> Option<FactValue>;
 
 /// Facts that are one file each.
-const FILES: [(&str, &str, Parse); 29] = [
+const FILES: [(&str, &str, Parse); 27] = [
     ("bios.version", "/sys/class/dmi/id/bios_version", parse::text),
     ("clock.available", "/sys/devices/system/clocksource/clocksource0/available_clocksource", parse::words),
     ("clock.source", "/sys/devices/system/clocksource/clocksource0/current_clocksource", parse::text),
@@ -38,11 +38,7 @@ const FILES: [(&str, &str, Parse); 29] = [
     ("net.max_backlog", "/proc/sys/net/core/netdev_max_backlog", parse::integer),
     ("net.rmem_max", "/proc/sys/net/core/rmem_max", parse::integer),
     ("net.wmem_max", "/proc/sys/net/core/wmem_max", parse::integer),
-    ("process.affinity", "/proc/thread-self/status", |text| {
-        crate::usage::status_value(text, "Cpus_allowed_list").and_then(parse::text)
-    }),
     ("process.command_line", "/proc/self/cmdline", parse::arguments),
-    ("process.scheduler", "/proc/thread-self/stat", parse::scheduler),
     ("server.product", "/sys/class/dmi/id/product_name", parse::text),
     ("server.vendor", "/sys/class/dmi/id/sys_vendor", parse::text),
 ];

@@ -193,7 +193,7 @@ fn busy_poll(socket: &Socket, us: u32) -> Vec<SocketWarning> {
 
 const DISCARD_PORT: u16 = 9;
 // asm-generic/socket.h; not in libc for every target.
-const SO_BUSY_POLL: libc::c_int = 46;
+pub(super) const SO_BUSY_POLL: libc::c_int = 46;
 const SO_PREFER_BUSY_POLL: libc::c_int = 69;
 const SO_BUSY_POLL_BUDGET: libc::c_int = 70;
 /// Packets a poll may take: as many as the kernel itself takes in one (`NAPI_POLL_WEIGHT`).

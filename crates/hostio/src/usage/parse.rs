@@ -9,6 +9,10 @@ pub(crate) struct Stat {
     pub(crate) major_faults: u64,
     pub(crate) user_ticks: u64,
     pub(crate) system_ticks: u64,
+    /// From -20 to 19; the higher, the more a thread gives way.
+    pub(crate) nice: i64,
+    /// Of a real-time policy, else zero.
+    pub(crate) priority: u64,
     /// The number of the scheduling policy.
     pub(crate) policy: u64,
 }
@@ -19,14 +23,36 @@ impl Stat {
         // The name may hold spaces and parentheses: what follows its last parenthesis starts with field 3.
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        let field = |number: usize| fields.get(number - 3)?.parse().ok();
+        let text = |number: usize| fields.get(number - 3);
+        let field = |number| text(number)?.parse().ok();
         Some(Self {
             minor_faults: field(10)?,
             major_faults: field(12)?,
             user_ticks: field(14)?,
             system_ticks: field(15)?,
+            nice: text(19)?.parse().ok()?,
+            priority: field(40)?,
             policy: field(41)?,
         })
+    }
+
+    /// The policy by its name, with its priority or niceness where it has one.
+    pub(crate) fn scheduling(&self) -> String {
+        let name = match self.policy {
+            0 => "other",
+            1 => "fifo",
+            2 => "round-robin",
+            3 => "batch",
+            5 => "idle",
+            6 => "deadline",
+            7 => "ext",
+            _ => "unknown",
+        };
+        match (self.priority, self.nice) {
+            (0, 0) => name.to_owned(),
+            (0, nice) => format!("{name} nice {nice}"),
+            (priority, _) => format!("{name} {priority}"),
+        }
     }
 }
 
@@ -55,13 +81,24 @@ mod tests {
     use super::*;
 
     const STAT: &str = "71 (tp (hot) 1) S 1 71 71 0 -1 4194304 1021 5 7 9 250 30 0 0 20 0 3 0 1234 9000000 500 \
-                        18446744073709551615 1 1 0 0 0 0 0 4096 0 0 0 0 17 1 0 1 0 0 0 0 0 0 0 0 0 0 0\n";
+                        18446744073709551615 1 1 0 0 0 0 0 4096 0 0 0 0 17 1 50 1 0 0 0 0 0 0 0 0 0 0 0\n";
 
     #[test]
     fn a_name_may_hold_what_it_likes() {
-        let want = Stat { minor_faults: 1_021, major_faults: 7, user_ticks: 250, system_ticks: 30, policy: 1 };
+        let want = Stat {
+            minor_faults: 1_021,
+            major_faults: 7,
+            user_ticks: 250,
+            system_ticks: 30,
+            nice: 0,
+            priority: 50,
+            policy: 1,
+        };
         assert_eq!(Stat::parse(STAT), Some(want));
         assert_eq!(Stat::parse(&STAT.replace("tp (hot) 1", "a b) S 9 9")), Some(want));
+        assert_eq!(want.scheduling(), "fifo 50");
+        assert_eq!(Stat { priority: 0, policy: 0, ..want }.scheduling(), "other");
+        assert_eq!(Stat { priority: 0, policy: 0, nice: 19, ..want }.scheduling(), "other nice 19");
         assert_eq!(Stat::parse("71 (short) S 1 71"), None);
         assert_eq!(Stat::parse(""), None);
     }

@@ -159,6 +159,7 @@ impl Played {
         assert_eq!(sum(|interval| interval.refused), totals.refused);
         assert_eq!(totals.sent + totals.refused + sum(|interval| interval.unsent), totals.scheduled);
         assert!(totals.sent_by_plan_end <= totals.sent);
+        assert_eq!(sum(|interval| interval.length.get()), totals.length.get());
         let (gaps, sending) = total(&self.sends, |interval| &interval.gap);
         assert_eq!((gaps, sending), (totals.sent.saturating_sub(1), u128::from(totals.sending.get())));
         for (index, interval) in (0..).zip(&self.sends) {

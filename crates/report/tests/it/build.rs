@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tickpong_record::{
-    Api, ClockFacts, Cpu, Ends, Fates, Figure, Identity, Ignored, Losses, Memory, Metric, Pacing, Plan, RUN_FORMAT,
-    Run, ScheduleKind, Sockets, Source, Summary, ThreadCpu, UdpCounters, Window,
+    Api, ClockFacts, Cpu, Ends, Fates, Figure, Identity, Ignored, InForce, Losses, Memory, Metric, Pacing, Plan,
+    RUN_FORMAT, Run, ScheduleKind, Sockets, Source, Summary, ThreadCpu, ThreadInForce, UdpCounters, Window,
 };
 use tickpong_stats::{Histogram, Value};
 use tickpong_units::{Nanos, PayloadLen, Quantile, Rate, Seed};
@@ -170,11 +170,12 @@ fn run() -> Run {
         fall_behinds: 4,
         whole: Window::default(),
         after_warm_up: Window::default(),
-        cpu: Ends { pinger: Some(cpu("pinger", 2)), reflector: Some(reflector_cpu()) },
+        cpu: Ends { pinger: Some(cpu("pinger")), reflector: Some(reflector_cpu()) },
         memory: Ends {
             pinger: Some(memory()),
             reflector: Some(Memory { minor_faults: 3, resident_bytes: 9_400_000, ..memory() }),
         },
+        in_force: Ends { pinger: Some(in_force(&[("pinger", "2")])), reflector: Some(in_force(&[("reflector", "3")])) },
         clock: clock("tsc"),
         reflector_clock: Some(ClockFacts { frequency_hz: Some(2_100_000_000), drift_ppm: -0.07, ..clock("tsc") }),
         sockets: Sockets {
@@ -202,8 +203,22 @@ pub(crate) fn plan() -> Plan {
     }
 }
 
-fn cpu(name: &str, on: u64) -> Cpu {
-    let thread = ThreadCpu { name: name.into(), cpu: Some(on), ..ThreadCpu::default() };
+pub(crate) fn in_force(threads: &[(&str, &str)]) -> InForce {
+    let thread = |&(name, cpus): &(&str, &str)| ThreadInForce {
+        name: name.into(),
+        cpus: cpus.into(),
+        scheduling: "other".into(),
+    };
+    InForce {
+        threads: threads.iter().map(thread).collect(),
+        memory_locked: true,
+        dma_latency_held: true,
+        busy_poll_us: Some(0),
+    }
+}
+
+fn cpu(name: &str) -> Cpu {
+    let thread = ThreadCpu { name: name.into(), ..ThreadCpu::default() };
     Cpu {
         user_ns: 9_876_543_210,
         system_ns: 1_123_400_000,
@@ -223,7 +238,7 @@ fn reflector_cpu() -> Cpu {
         ns_per_message: Some(15_582.7),
         busy_share: None,
         voluntary_switches: 109_998,
-        ..cpu("reflector", 3)
+        ..cpu("reflector")
     }
 }
 

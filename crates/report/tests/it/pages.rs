@@ -5,7 +5,7 @@ use tickpong_record::{Ignored, Losses, Pacing, ScheduleKind};
 use tickpong_report::{Style, json, text};
 use tickpong_units::{Nanos, Rate};
 
-use crate::build::{Dice, Made, Values, fates, push};
+use crate::build::{Dice, Made, Values, fates, in_force, push};
 
 fn page(made: &Made, width: usize) -> String {
     text(&made.run, &made.histograms, Style { width, colour: false })
@@ -39,6 +39,7 @@ fn overloaded() -> Made {
         run.plan.duration_ns = Nanos::from_secs(6);
         run.plan.warm_up_ns = Nanos::ZERO;
         run.plan.rx_cpu = Some(4);
+        run.in_force.pinger = Some(in_force(&[("sender", "2"), ("receiver", "4")]));
         run.fates = fates(39_990, 0, 8, 20_002);
         run.fates_after_warm_up = run.fates;
         run.achieved_rate_hz = Some(668_645.5);
