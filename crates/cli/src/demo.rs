@@ -22,9 +22,7 @@ const SHARED: &str =
 pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
     let (plan, trace) = ping::plan(&arguments.plan, DURATION)?;
     let is_suite = arguments.plan.is_the_usual() && !arguments.output.observations;
-    if !is_suite {
-        arguments.output.output.as_deref().map_or(Ok(()), RunWriter::refuse_existing).map_err(RunnerError::from)?;
-    }
+    arguments.output.output.as_deref().map_or(Ok(()), RunWriter::refuse_existing).map_err(RunnerError::from)?;
     let allowed = allowed_cpus().map_err(|source| RunnerError::Cpus { source })?;
     if let Some(cpu) = [arguments.cpu, arguments.reflector_cpu].iter().flatten().find(|cpu| !allowed.contains(cpu)) {
         return Err(RunnerError::NoSuchCpu { cpu: cpu.get(), allowed: CpuList::new(allowed).to_string() }.into());

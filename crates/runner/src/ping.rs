@@ -131,13 +131,16 @@ pub fn ping(
     let mut opened = open(settings, &warnings)?;
     let started_at = wall_time();
     // Before anything is sent, so that a directory that cannot be written costs no run.
-    let writer = settings
-        .output
-        .as_ref()
-        .map(|target| RunWriter::create(target, Some(started_at), settings.observations))
-        .transpose()?;
+    let writer = settings.output.as_ref();
+    let writer = writer.map(|target| RunWriter::create(target, Some(started_at), settings.observations)).transpose();
+    let writer = match writer {
+        Ok(writer) => writer,
+        Err(error) => return opened.let_go(error.into()),
+    };
     let held = hold(settings.hot, &warnings);
-    check_path(&opened, &clock, stop, &warnings)?;
+    if let Err(error) = check_path(&opened, &clock, stop, &warnings) {
+        return opened.let_go(error);
+    }
     opened.connection.send("start the run", &Message::Start)?;
     let drops_before = opened.socket.drops();
     let udp_before = udp_counters();
@@ -193,7 +196,17 @@ pub fn ping(
 ///
 /// Everything that [`ping`] would say before it sends.
 pub fn try_out(settings: &PingSettings) -> Result<(), RunnerError> {
-    open(settings, &Warnings::default()).map(drop)
+    let mut opened = open(settings, &Warnings::default())?;
+    fetch_report(&mut opened.connection, &mut None);
+    Ok(())
+}
+
+impl Opened {
+    /// Ends the session in good order, so that the next one finds the reflector free, for this reason.
+    fn let_go(mut self, because: RunnerError) -> Result<Finished, RunnerError> {
+        fetch_report(&mut self.connection, &mut None);
+        Err(because)
+    }
 }
 
 /// Connects, proves, agrees on data addresses. Nothing is sent to them yet.
