@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -32,7 +33,12 @@ pub(crate) fn play(role: &str) {
 
 /// A command that plays `role` in a process of its own.
 pub(crate) fn command(role: &str) -> Command {
-    let mut command = Command::new(env::current_exe().unwrap());
+    command_of(&env::current_exe().unwrap(), role)
+}
+
+/// The same by a copy of this program.
+pub(crate) fn command_of(program: &Path, role: &str) -> Command {
+    let mut command = Command::new(program);
     command.env(ROLE, role).stdout(Stdio::piped());
     command
 }
