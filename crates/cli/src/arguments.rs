@@ -446,6 +446,8 @@ mod tests {
             refused(&["reflect", "--listen", "somewhere"]),
             refused(&["reflect", "--join", "10.0.0.1"]),
             refused(&["demo", "--hosts", "three"]),
+            refused(&["disclose", "--diff", "one.json"]),
+            refused(&["disclose", "--diff", "one.json", "other.json", "--interface", "lo"]),
         ];
         insta::assert_snapshot!(said.join("\n"));
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tickpong_record::host::{Class, Difference, Group, Reading, class_of};
 use tickpong_record::{FactValue, HostFacts};
 
-use crate::clean::clean;
+use crate::clean::{clean, cut};
 use crate::page::{Colour, Page};
 use crate::{Style, escaped};
 
@@ -141,7 +141,9 @@ fn heading(class: Class) -> String {
 }
 
 fn entry(page: &mut Page, key: &str, said: &str) {
-    page.hang(&format!("  {:<width$}  ", clean(key), width = VALUE_INDENT - 4), VALUE_INDENT, said);
+    // A key of ours is never so long; a file may say anything.
+    let key = cut(&clean(key), page.width / 2);
+    page.hang(&format!("  {key:<width$}  ", width = VALUE_INDENT - 4), VALUE_INDENT, said);
 }
 
 fn said(reading: Reading<'_>) -> String {

@@ -180,7 +180,7 @@ const BYPASS_MODULES: [&str; 8] =
 fn read_bypass(facts: &mut HostFacts) {
     let preload = env::var_os("LD_PRELOAD").map(|list| list.to_string_lossy().into_owned());
     let preload = preload.filter(|list| !list.is_empty()).unwrap_or_else(|| "none".to_owned());
-    facts.put("bypass.preload", Ok(FactValue::Text(preload)));
+    facts.put("bypass.preload", Ok(FactValue::Text(redact::argument(&preload))));
     let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     let environment = env::vars_os().map(|(name, value)| (lossy(name), lossy(value)));
     for (name, value) in parse::bypass_variables(environment) {
@@ -218,5 +218,5 @@ fn count(of: usize) -> FactValue {
 
 /// In hexadecimal.
 pub(super) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes).iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }

@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use super::FactValue;
 use crate::thread::{Cpu, CpuList};
 
+/// How a file's text becomes a fact.
+pub(super) type Parse = fn(&str) -> Option<FactValue>;
+
 /// The whole text, if there is any.
 pub(super) fn text(text: &str) -> Option<FactValue> {
     let trimmed = text.trim();

@@ -3,11 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::parse::{self, cpuinfo};
+use super::parse::{self, Parse, cpuinfo};
 use super::{FactValue, HostFacts, read};
-
-/// How a file's text becomes a fact.
-type Parse = fn(&str) -> Option<FactValue>;
 
 const FILES: [(&str, &str, Parse); 71] = [
     ("bios.date", "/sys/class/dmi/id/bios_date", parse::text),

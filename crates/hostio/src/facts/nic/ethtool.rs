@@ -34,7 +34,7 @@ enum Shape {
 /// Attributes of a message, the key and the shape of each.
 type Rows = &'static [(u16, &'static str, Shape)];
 
-/// From linux/ethtool_netlink.h: the message that asks, and what its answer holds. Attribute 1 is always the header.
+/// From `linux/ethtool_netlink.h`: the message that asks, and what its answer holds. Attribute 1 is always the header.
 const MESSAGES: [(u8, &str, Rows); 10] = [
     (2, "ETHTOOL_MSG_LINKINFO_GET", &[(2, "nic.port", Shape::Word(&PORTS))]),
     (

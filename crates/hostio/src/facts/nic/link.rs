@@ -13,8 +13,11 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use super::super::{FactValue, HostFacts};
 use crate::netlink::Netlink;
 
+/// A fact, if the attribute is the one that tells it.
+type Pick = fn(&LinkAttribute) -> Option<FactValue>;
+
 /// Facts that are one attribute of the link each.
-const ATTRIBUTES: [(&str, fn(&LinkAttribute) -> Option<FactValue>); 9] = [
+const ATTRIBUTES: [(&str, Pick); 9] = [
     ("nic.gro_max_bytes", |of| if let LinkAttribute::GroMaxSize(n) = of { number(*n) } else { None }),
     ("nic.gso_max_bytes", |of| if let LinkAttribute::GsoMaxSize(n) = of { number(*n) } else { None }),
     ("nic.mtu", |of| if let LinkAttribute::Mtu(n) = of { number(*n) } else { None }),

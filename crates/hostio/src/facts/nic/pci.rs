@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::{FactValue, HostFacts, file_name, parse, read as read_file, sorted_entries};
 
 /// Facts that are one file of the device each.
-const FILES: [(&str, &str, fn(&str) -> Option<FactValue>); 6] = [
+const FILES: [(&str, &str, parse::Parse); 6] = [
     ("nic.local_cpus", "local_cpulist", parse::cpu_list),
     ("nic.numa_node", "numa_node", parse::integer),
     ("nic.pcie_max_speed", "max_link_speed", parse::text),

@@ -8,7 +8,7 @@ use nix::net::if_::if_nameindex;
 use super::super::{FactValue, HostFacts, entries, file_name, parse, read as read_file, sorted_entries};
 
 /// Facts that are one file of the device each.
-const FILES: [(&str, &str, fn(&str) -> Option<FactValue>); 3] = [
+const FILES: [(&str, &str, parse::Parse); 3] = [
     ("nic.gro_flush_timeout_ns", "gro_flush_timeout", parse::integer),
     ("nic.napi_defer_hard_irqs", "napi_defer_hard_irqs", parse::integer),
     ("nic.threaded_napi", "threaded", parse::flag),
