@@ -28,7 +28,8 @@ pub(crate) struct Arguments {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 a valid run, or a run of any kind that could be read again; 2 usage or data error; \
-    5 the run was invalid, or could not be made; 130 interrupted before the plan's end, what was measured is written; 101 is a bug.";
+    4 two hosts differ in what must match; 5 the run was invalid, or could not be made; \
+    130 interrupted before the plan's end, what was measured is written; 101 is a bug.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Two runs, or two suites, side by side.
     Compare(CompareArguments),
+    /// What this host is and how it is set, or how two hosts differ.
+    Disclose(DiscloseArguments),
     /// Completions for a shell, to standard output.
     Completions {
         /// Which shell.
@@ -62,7 +65,7 @@ pub(crate) fn parse() -> Command {
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Format {
-    /// For programs: what run.json holds.
+    /// For programs: what is on disk.
     Json,
     /// For people.
     #[default]
@@ -309,6 +312,22 @@ pub(crate) struct ReportArguments {
     pub(crate) format: SuiteFormat,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct DiscloseArguments {
+    /// The interface to tell of; without one, only what is not of an interface.
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
+    /// Print text or JSON.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: Format,
+    /// Write the disclosure here as JSON, too; the file must not exist.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Compare two disclosures instead, or those of two runs: what must match first; exit code 4 if that differs.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["interface", "output"])]
+    pub(crate) diff: Vec<PathBuf>,
+}
+
 fn cpu(text: &str) -> Result<Cpu, String> {
     text.parse().map(Cpu::new).map_err(|_| format!("read `{text}` as a CPU: want its number, such as 3"))
 }
@@ -427,6 +446,8 @@ mod tests {
             refused(&["reflect", "--listen", "somewhere"]),
             refused(&["reflect", "--join", "10.0.0.1"]),
             refused(&["demo", "--hosts", "three"]),
+            refused(&["disclose", "--diff", "one.json"]),
+            refused(&["disclose", "--diff", "one.json", "other.json", "--interface", "lo"]),
         ];
         insta::assert_snapshot!(said.join("\n"));
     }

@@ -8,10 +8,12 @@ use tickpong_runner::RunnerError;
 
 use crate::output;
 
-/// All went well: a valid run, or a run of any kind read again.
+/// All went well: a valid run, a run of any kind read again, or hosts that compare.
 pub(crate) const OK: u8 = 0;
 /// The command or its data make no sense.
 pub(crate) const USAGE: u8 = 2;
+/// Two hosts differ in what must match.
+pub(crate) const NOT_COMPARABLE: u8 = 4;
 /// The run was invalid, or could not be made.
 pub(crate) const INVALID: u8 = 5;
 /// A person ended it; what was measured is written.

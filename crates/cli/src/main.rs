@@ -7,6 +7,7 @@
 mod arguments;
 mod compare;
 mod demo;
+mod disclose;
 mod exit;
 mod output;
 mod ping;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => suite::sweep(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Disclose(arguments) => disclose::run(&arguments),
         Command::Completions { shell } => output::completions(shell),
         Command::Man => output::man(),
     };

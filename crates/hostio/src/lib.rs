@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod facts;
 pub mod hosts;
+mod netlink;
 pub mod signal;
 pub mod socket;
 pub mod stream;

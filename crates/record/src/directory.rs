@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tickpong_stats::Histogram;
 use tickpong_units::Nanos;
 
+use crate::host::upgrade;
 use crate::observations::ObservationWriter;
 use crate::{
     FormatVersion, HOST_FORMAT, HlogWriter, HostFacts, IntervalRow, Metric, RUN_FORMAT, RecordError, Run,
@@ -223,18 +224,28 @@ impl RunDirectory {
     pub fn read(path: &Path) -> Result<Self, RecordError> {
         let run_path = path.join(file::RUN);
         check_format("a run", &run_path, RUN_FORMAT)?;
-        let disclosure = |name: &str| {
-            let (what, path) = ("a host's disclosure", path.join(name));
-            check_format(what, &path, HOST_FORMAT)?;
-            read_json(what, &path)
-        };
-        let has_reflector = path.join(file::HOST_REFLECTOR).exists();
+        let reflector = path.join(file::HOST_REFLECTOR);
         Ok(Self {
             run: read_json("a run", &run_path)?,
-            pinger: disclosure(file::HOST_PINGER)?,
-            reflector: has_reflector.then(|| disclosure(file::HOST_REFLECTOR)).transpose()?,
+            pinger: HostFacts::read(&path.join(file::HOST_PINGER))?,
+            reflector: reflector.exists().then(|| HostFacts::read(&reflector)).transpose()?,
             histograms: read_histograms(&path.join(file::HISTOGRAMS))?,
         })
+    }
+}
+
+impl HostFacts {
+    /// Reads a disclosure; one of format 1.0 in the keys of this one.
+    ///
+    /// # Errors
+    ///
+    /// When the file is missing, is not what it should be, or was written by a later major version.
+    pub fn read(path: &Path) -> Result<Self, RecordError> {
+        const WHAT: &str = "a host's disclosure";
+        check_format(WHAT, path, HOST_FORMAT)?;
+        let mut host = read_json(WHAT, path)?;
+        upgrade(&mut host);
+        Ok(host)
     }
 }
 

@@ -10,7 +10,7 @@ mod error;
 mod figure;
 mod format;
 mod hlog;
-mod host;
+pub mod host;
 mod intervals;
 mod metric;
 pub mod observations;

@@ -1,12 +1,13 @@
-//! From a run to what people and programs read.
+//! From a run or a disclosure to what people and programs read.
 //!
-//! Owns: the text page of a run and its JSON, how numbers are printed, and that nothing a file says can act on a terminal.
+//! Owns: the text page of each and its JSON, how numbers are printed, and that nothing a file says can act on a terminal.
 //! Does not own: any figure (half-RTT alone is derived here), any judgement, files, standard output.
 #![forbid(unsafe_code)]
 
 mod chart;
 mod clean;
 mod compare;
+mod disclosure;
 mod grid;
 mod hosts;
 mod number;
@@ -22,6 +23,7 @@ use tickpong_stats::Histogram;
 
 pub use clean::clean;
 pub use compare::{compare_runs, compare_suites};
+pub use disclosure::{Compared, differences, differences_json, host, host_json};
 use page::Page;
 pub use suite::{suite_json, suite_markdown, suite_text};
 

@@ -38,6 +38,11 @@ pub(crate) fn disclose(role: Role, interface: Option<&str>) -> HostFacts {
     }
 }
 
+/// The disclosure of this host where no run is made, with what `interface` is and how it is set.
+pub fn disclosure(interface: Option<&str>) -> HostFacts {
+    HostFacts { role: "alone".to_owned(), ..disclose(Role::Pinger, interface) }
+}
+
 /// SHA-256 of the running program: two runs of one commit need not be of one build.
 fn binary_sha256() -> Option<String> {
     let mut program = File::open(facts::binary_path().ok()?).ok()?;

@@ -26,6 +26,7 @@ mod watch;
 
 pub use collect::Progress;
 pub use error::RunnerError;
+pub use host::disclosure;
 pub use hot::HotSettings;
 pub use key::{KEY_VARIABLE, Key, KeyError};
 pub use ping::{Finished, HotCpus, PingSettings, ping, try_out};

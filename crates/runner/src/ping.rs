@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use tickpong_hostio::clock::{ClockChoice, HostClock, wall_time};
 use tickpong_hostio::facts::interface_of;
@@ -20,7 +21,7 @@ use tickpong_wire::control::Message;
 use crate::assemble::Parts;
 use crate::connection::Connection;
 use crate::handshake::{PATIENCE, greet, refusal};
-use crate::hot::{HotSettings, Placed, Warnings, hold, place, warn};
+use crate::hot::{Held, HotSettings, Placed, Warnings, hold, place, warn};
 use crate::key::{Key, Role};
 use crate::platform::HostPlatform;
 use crate::resolve::{announce, connect, data_address, resolve, scoped};
@@ -130,17 +131,11 @@ pub fn ping(
     let warnings = Warnings::new(settings.warnings.clone());
     let mut opened = open(settings, &warnings)?;
     let started_at = wall_time();
-    // Before anything is sent, so that a directory that cannot be written costs no run.
-    let writer = settings.output.as_ref();
-    let writer = writer.map(|target| RunWriter::create(target, Some(started_at), settings.observations)).transpose();
-    let writer = match writer {
-        Ok(writer) => writer,
-        Err(error) => return opened.let_go(error.into()),
+    let prepared = prepare(&opened, settings, started_at, &clock, stop, &warnings);
+    let (writer, held) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return opened.let_go(error),
     };
-    let held = hold(settings.hot, &warnings);
-    if let Err(error) = check_path(&opened, &clock, stop, &warnings) {
-        return opened.let_go(error);
-    }
     opened.connection.send("start the run", &Message::Start)?;
     let drops_before = opened.socket.drops();
     let udp_before = udp_counters();
@@ -169,11 +164,7 @@ pub fn ping(
     let sockets = host::socket_facts(&opened.socket, drops, host::udp_difference(udp_before, udp_counters()));
     let mut watched = played.watched.clone();
     let report = if watched.lost.is_none() { fetch_report(&mut opened.connection, &mut watched.lost) } else { None };
-    let interface = settings.interface.clone().or_else(|| {
-        let local = opened.socket.local_addr().ok()?;
-        interface_of(local.ip()).ok().flatten()
-    });
-    let pinger = host::disclose(Role::Pinger, interface.as_deref());
+    let pinger = host::disclose(Role::Pinger, opened.interface(settings).as_deref());
     let parts = Parts {
         settings,
         plan: opened.plan,
@@ -201,7 +192,29 @@ pub fn try_out(settings: &PingSettings) -> Result<(), RunnerError> {
     Ok(())
 }
 
+/// Everything that may fail before the run starts: a directory that cannot be written costs no run, nor does a path that leads nowhere.
+fn prepare(
+    opened: &Opened,
+    settings: &PingSettings,
+    started_at: SystemTime,
+    clock: &HostClock,
+    stop: &AtomicBool,
+    warnings: &Warnings,
+) -> Result<(Option<RunWriter>, Held), RunnerError> {
+    let writer = settings.output.as_ref();
+    let writer = writer.map(|target| RunWriter::create(target, Some(started_at), settings.observations)).transpose()?;
+    let held = hold(settings.hot, warnings);
+    check_path(opened, clock, stop, warnings)?;
+    Ok((writer, held))
+}
+
 impl Opened {
+    /// The interface that data goes through, as far as it is known.
+    fn interface(&self, settings: &PingSettings) -> Option<String> {
+        let of_address = || interface_of(self.socket.local_addr().ok()?.ip()).ok().flatten();
+        settings.interface.clone().or_else(of_address)
+    }
+
     /// Ends the session in good order, so that the next one finds the reflector free, for this reason.
     fn let_go(mut self, because: RunnerError) -> Result<Finished, RunnerError> {
         fetch_report(&mut self.connection, &mut None);

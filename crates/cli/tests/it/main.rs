@@ -4,6 +4,7 @@
 mod bad_input;
 mod bad_luck;
 mod by_hand;
+mod disclosure;
 mod hosts;
 mod losses;
 mod relay;

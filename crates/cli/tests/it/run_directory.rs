@@ -163,8 +163,8 @@ fn a_disclosure_of_another_major_version_is_not_read() {
     valid_run(&reflector.host(), &["-o", &text(&target)]);
     for name in ["host-reflector.json", "host-pinger.json"] {
         let file = target.join(name);
-        let later = fs::read_to_string(&file).unwrap().replacen("\"1.0\"", "\"2.0\"", 1);
+        let later = fs::read_to_string(&file).unwrap().replacen("\"1.1\"", "\"2.0\"", 1);
         fs::write(&file, later).unwrap();
-        run(&["report", &text(&target)]).is_refusal(2, &[name, "its format is 2.0, this tickpong reads 1.0"]);
+        run(&["report", &text(&target)]).is_refusal(2, &[name, "its format is 2.0, this tickpong reads 1.1"]);
     }
 }

@@ -311,7 +311,7 @@ impl NamedHosts {
         self.nft(Side::Pinger, "list ruleset").map(drop)
     }
 
-    fn name(&self, side: Side) -> &str {
+    pub(crate) fn name(&self, side: Side) -> &str {
         match side {
             Side::Pinger => &self.names[0],
             Side::Reflector => &self.names[1],
@@ -399,7 +399,7 @@ impl Drop for NamedHosts {
     }
 }
 
-fn ip(arguments: &str) -> Result<String, String> {
+pub(crate) fn ip(arguments: &str) -> Result<String, String> {
     let output = Command::new("ip").args(arguments.split(' ')).output().map_err(|error| format!("run ip: {error}"))?;
     said(output).map_err(|refused| format!("ip {arguments}: {refused}"))
 }

@@ -35,8 +35,9 @@ fn word_of(word: &str) -> String {
 
 /// Whether an option of this name holds what nobody should read. A file's name is not, even a key file's.
 fn is_secret(name: &str) -> bool {
+    const SECRETS: [&str; 7] = ["apikey", "credential", "passphrase", "passwd", "password", "secret", "token"];
     let name = name.to_ascii_lowercase();
-    let told = ["password", "passwd", "passphrase", "secret", "token"].iter().any(|word| name.contains(word));
+    let told = SECRETS.iter().any(|word| name.contains(word));
     told || name.ends_with("_key") || name == "--key"
 }
 

@@ -1,123 +1,99 @@
-//! Where each fact is read from.
+//! Facts that are one file each: where each is read from.
 
-use std::collections::BTreeSet;
-use std::env;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use super::parse::{self, Parse, cpuinfo};
+use super::{FactValue, HostFacts, read};
 
-use super::{FactValue, HostFacts, parse, read};
-
-/// How a file's text becomes a fact.
-type Parse = fn(&str) -> Option<FactValue>;
-
-/// Facts that are one file each.
-const FILES: [(&str, &str, Parse); 27] = [
+const FILES: [(&str, &str, Parse); 71] = [
+    ("bios.date", "/sys/class/dmi/id/bios_date", parse::text),
+    ("bios.vendor", "/sys/class/dmi/id/bios_vendor", parse::text),
     ("bios.version", "/sys/class/dmi/id/bios_version", parse::text),
     ("clock.available", "/sys/devices/system/clocksource/clocksource0/available_clocksource", parse::words),
     ("clock.source", "/sys/devices/system/clocksource/clocksource0/current_clocksource", parse::text),
-    ("cpu.hypervisor", CPUINFO, parse::hypervisor),
+    ("cpu.constant_tsc", CPUINFO, |text| parse::cpu_flag(text, "constant_tsc")),
+    ("cpu.hypervisor", CPUINFO, |text| parse::cpu_flag(text, "hypervisor")),
+    ("cpu.hypervisor_type", "/sys/hypervisor/type", parse::text),
     ("cpu.idle_driver", "/sys/devices/system/cpu/cpuidle/current_driver", parse::text),
+    ("cpu.idle_governor", "/sys/devices/system/cpu/cpuidle/current_governor_ro", parse::text),
     ("cpu.isolated", "/sys/devices/system/cpu/isolated", parse::cpu_list),
-    ("cpu.microcode", CPUINFO, |text| parse::cpuinfo(text, "microcode").map(FactValue::Text)),
-    ("cpu.model", CPUINFO, |text| parse::cpuinfo(text, "model name").map(FactValue::Text)),
+    ("cpu.microcode", CPUINFO, |text| cpuinfo(text, "microcode").map(FactValue::Text)),
+    ("cpu.model", CPUINFO, |text| cpuinfo(text, "model name").map(FactValue::Text)),
     ("cpu.nohz_full", "/sys/devices/system/cpu/nohz_full", parse::cpu_list),
+    ("cpu.nonstop_tsc", CPUINFO, |text| parse::cpu_flag(text, "nonstop_tsc")),
     ("cpu.online", "/sys/devices/system/cpu/online", parse::text),
     ("cpu.smt", "/sys/devices/system/cpu/smt/control", parse::text),
+    ("cpu.smt_active", "/sys/devices/system/cpu/smt/active", parse::flag),
+    ("irq.default_cpu_mask", "/proc/irq/default_smp_affinity", parse::text),
     ("kernel.command_line", "/proc/cmdline", parse::kernel_command_line),
+    (
+        "kernel.mce_check_interval_s",
+        "/sys/devices/system/machinecheck/machinecheck0/check_interval",
+        parse::hexadecimal,
+    ),
+    ("kernel.nmi_watchdog", "/proc/sys/kernel/nmi_watchdog", parse::flag),
     ("kernel.release", "/proc/sys/kernel/osrelease", parse::text),
     ("kernel.rt_period_us", "/proc/sys/kernel/sched_rt_period_us", parse::integer),
     ("kernel.rt_runtime_us", "/proc/sys/kernel/sched_rt_runtime_us", parse::integer),
+    ("kernel.selinux_enforcing", "/sys/fs/selinux/enforce", parse::flag),
+    ("kernel.soft_watchdog", "/proc/sys/kernel/soft_watchdog", parse::flag),
+    ("kernel.tainted", "/proc/sys/kernel/tainted", parse::integer),
+    ("kernel.timer_migration", "/proc/sys/kernel/timer_migration", parse::flag),
     ("kernel.version", "/proc/sys/kernel/version", parse::text),
+    ("kernel.vm_stat_interval_s", "/proc/sys/vm/stat_interval", parse::integer),
+    ("kernel.watchdog", "/proc/sys/kernel/watchdog", parse::flag),
+    ("kernel.watchdog_cpus", "/proc/sys/kernel/watchdog_cpumask", parse::cpu_list),
+    ("kernel.workqueue_cpu_mask", "/sys/devices/virtual/workqueue/cpumask", parse::text),
+    ("kernel.writeback_cpu_mask", "/sys/devices/virtual/workqueue/writeback/cpumask", parse::text),
+    ("memory.compaction_proactiveness", "/proc/sys/vm/compaction_proactiveness", parse::integer),
+    ("memory.hugepage_bytes", MEMINFO, |text| parse::meminfo_bytes(text, "Hugepagesize")),
+    ("memory.hugepages_total", MEMINFO, |text| parse::meminfo_number(text, "HugePages_Total")),
+    ("memory.ksm", "/sys/kernel/mm/ksm/run", parse::integer),
     ("memory.numa_balancing", "/proc/sys/kernel/numa_balancing", parse::integer),
-    ("memory.total_bytes", "/proc/meminfo", |text| parse::meminfo_bytes(text, "MemTotal")),
+    ("memory.numa_nodes", "/sys/devices/system/node/online", parse::text),
+    ("memory.swap_bytes", MEMINFO, |text| parse::meminfo_bytes(text, "SwapTotal")),
+    ("memory.swappiness", "/proc/sys/vm/swappiness", parse::integer),
+    ("memory.total_bytes", MEMINFO, |text| parse::meminfo_bytes(text, "MemTotal")),
+    ("memory.transparent_hugepage_defrag", "/sys/kernel/mm/transparent_hugepage/defrag", parse::chosen),
     ("memory.transparent_hugepages", "/sys/kernel/mm/transparent_hugepage/enabled", parse::chosen),
-    ("net.busy_poll", "/proc/sys/net/core/busy_poll", parse::integer),
-    ("net.busy_read", "/proc/sys/net/core/busy_read", parse::integer),
+    ("net.budget", "/proc/sys/net/core/netdev_budget", parse::integer),
+    ("net.budget_us", "/proc/sys/net/core/netdev_budget_usecs", parse::integer),
+    ("net.busy_poll_us", "/proc/sys/net/core/busy_poll", parse::integer),
+    ("net.busy_read_us", "/proc/sys/net/core/busy_read", parse::integer),
+    ("net.default_qdisc", "/proc/sys/net/core/default_qdisc", parse::text),
+    ("net.device_weight", "/proc/sys/net/core/dev_weight", parse::integer),
+    ("net.gro_batch", "/proc/sys/net/core/gro_normal_batch", parse::integer),
     ("net.max_backlog", "/proc/sys/net/core/netdev_max_backlog", parse::integer),
-    ("net.rmem_max", "/proc/sys/net/core/rmem_max", parse::integer),
-    ("net.wmem_max", "/proc/sys/net/core/wmem_max", parse::integer),
+    ("net.rmem_default_bytes", "/proc/sys/net/core/rmem_default", parse::integer),
+    ("net.rmem_max_bytes", "/proc/sys/net/core/rmem_max", parse::integer),
+    ("net.rps_flow_entries", "/proc/sys/net/core/rps_sock_flow_entries", parse::integer),
+    ("net.udp_early_demux", "/proc/sys/net/ipv4/udp_early_demux", parse::flag),
+    ("net.udp_memory_pages", "/proc/sys/net/ipv4/udp_mem", parse::words),
+    ("net.wmem_default_bytes", "/proc/sys/net/core/wmem_default", parse::integer),
+    ("net.wmem_max_bytes", "/proc/sys/net/core/wmem_max", parse::integer),
+    ("pcie.aspm_policy", "/sys/module/pcie_aspm/parameters/policy", parse::chosen),
     ("process.command_line", "/proc/self/cmdline", parse::arguments),
+    ("server.board", "/sys/class/dmi/id/board_name", parse::text),
     ("server.product", "/sys/class/dmi/id/product_name", parse::text),
     ("server.vendor", "/sys/class/dmi/id/sys_vendor", parse::text),
+    ("state.available_memory_bytes", MEMINFO, |text| parse::meminfo_bytes(text, "MemAvailable")),
+    ("state.cpu0_frequency_khz", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", parse::integer),
+    ("state.load", "/proc/loadavg", parse::load),
+    ("state.uptime_s", "/proc/uptime", parse::uptime_seconds),
+    ("tuned.profile", "/etc/tuned/active_profile", parse::text),
 ];
 
-/// Facts of the machine and its kernel, and what single files tell of the process.
-pub(super) fn read_host(facts: &mut HostFacts) {
+/// Facts of the machine, its kernel and the process that single files tell.
+pub(super) fn read_files(facts: &mut HostFacts) {
+    // Each file once: /proc/cpuinfo of many CPUs is long, and slow to make.
+    let mut texts: BTreeMap<&str, Result<String, String>> = BTreeMap::new();
     for (key, path, parse) in FILES {
-        facts.put_file(key, path, parse);
+        let text = texts.entry(path).or_insert_with(|| read(Path::new(path)));
+        let value = text.as_ref().map_err(Clone::clone);
+        facts.put(key, value.and_then(|text| parse(text).ok_or_else(|| format!("{path}: not in it"))));
     }
-    // The one in /usr/lib is there where /etc is bare.
-    let os_release = read(Path::new("/etc/os-release")).or_else(|_| read(Path::new("/usr/lib/os-release")));
-    let no_name = || "os-release: no PRETTY_NAME in it".to_owned();
-    facts.put("os.name", os_release.and_then(|text| parse::os_name(&text).ok_or_else(no_name)));
-    facts.put("cpu.frequency_driver", of_every_cpu("cpufreq/scaling_driver"));
-    facts.put("cpu.governor", of_every_cpu("cpufreq/scaling_governor"));
-    facts.put("cpu.idle_states", idle_states(Path::new("/sys/devices/system/cpu/cpu0/cpuidle")));
-    facts.put("cpu.vulnerabilities", vulnerabilities(Path::new("/sys/devices/system/cpu/vulnerabilities")));
-}
-
-/// Facts of the process: its limits and its environment.
-pub(super) fn read_process(facts: &mut HostFacts) {
-    facts.put("memory.locked_limit", locked_limit());
-    let preload = env::var_os("LD_PRELOAD").map(|list| list.to_string_lossy().into_owned());
-    let preload = preload.filter(|list| !list.is_empty()).unwrap_or_else(|| "none".to_owned());
-    facts.put("process.preload", Ok(FactValue::Text(preload)));
-    let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
-    let environment = env::vars_os().map(|(name, value)| (lossy(name), lossy(value)));
-    facts.put("process.bypass", Ok(parse::bypass(environment)));
-}
-
-/// What all CPUs have under this name: one word when they agree, else all words that occur.
-fn of_every_cpu(name: &str) -> Result<FactValue, String> {
-    let root = Path::new("/sys/devices/system/cpu");
-    let is_cpu = |name: &str| name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok());
-    let cpus = entries(root)?.into_iter().filter(|cpu| is_cpu(&file_name(cpu)));
-    let values: BTreeSet<String> =
-        cpus.filter_map(|cpu| read(&cpu.join(name)).ok()).map(|text| text.trim().to_owned()).collect();
-    if values.is_empty() {
-        return Err(format!("{}/cpu*/{name}: none is there", root.display()));
-    }
-    Ok(FactValue::Text(values.into_iter().collect::<Vec<_>>().join(", ")))
-}
-
-/// The idle states of a CPU, shallow first: name, time to leave it, and whether it is switched off.
-fn idle_states(folder: &Path) -> Result<FactValue, String> {
-    let mut states = entries(folder)?;
-    states.retain(|state| file_name(state).starts_with("state"));
-    states.sort_by_key(|state| file_name(state).trim_start_matches("state").parse::<u32>().unwrap_or(u32::MAX));
-    let state = |state: PathBuf| {
-        let file = |name| read(&state.join(name)).map(|text| text.trim().to_owned());
-        let off = if file("disable").is_ok_and(|flag| flag != "0") { " off" } else { "" };
-        Ok(format!("{} {} us{off}", file("name")?, file("latency")?))
-    };
-    states.into_iter().map(state).collect::<Result<_, String>>().map(FactValue::List)
-}
-
-/// Every known weakness of the CPU with the kernel's answer to it.
-fn vulnerabilities(folder: &Path) -> Result<FactValue, String> {
-    let mut files = entries(folder)?;
-    files.sort_unstable();
-    let answer = |file: PathBuf| Ok(format!("{}: {}", file_name(&file), read(&file)?.trim()));
-    files.into_iter().map(answer).collect::<Result<_, String>>().map(FactValue::List)
-}
-
-fn locked_limit() -> Result<FactValue, String> {
-    let (soft, _) = getrlimit(Resource::RLIMIT_MEMLOCK).map_err(|errno| format!("getrlimit: {errno}"))?;
-    if soft == RLIM_INFINITY {
-        return Ok(FactValue::Text("unlimited".to_owned()));
-    }
-    Ok(FactValue::Integer(i64::try_from(soft).unwrap_or(i64::MAX)))
-}
-
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    Ok(entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect())
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 const CPUINFO: &str = "/proc/cpuinfo";
+const MEMINFO: &str = "/proc/meminfo";

@@ -4,9 +4,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
     AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo,
@@ -15,7 +13,8 @@ use netlink_packet_route::link::{
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
-use netlink_sys::{Socket, SocketAddr};
+
+use crate::netlink::Netlink;
 
 /// One end of a veth pair to be.
 #[derive(Clone, Copy, Debug)]
@@ -28,17 +27,13 @@ pub(super) struct VethEnd {
 /// A conversation with the kernel about the network namespace in which it was opened.
 #[derive(Debug)]
 pub(super) struct Rtnetlink {
-    socket: Socket,
-    sequence: u32,
+    netlink: Netlink,
 }
 
 impl Rtnetlink {
     /// Opens one about the namespace that the calling thread is in; it stays about that one.
     pub(super) fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        Ok(Self { socket, sequence: 0 })
+        Ok(Self { netlink: Netlink::open(NETLINK_ROUTE)? })
     }
 
     /// Creates a pair: `here` in this namespace, `there` in `namespace`.
@@ -95,25 +90,7 @@ impl Rtnetlink {
 
     /// Sends a request and waits for the kernel's word on it.
     fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
-        self.sequence += 1;
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        header.sequence_number = self.sequence;
-        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
-        request.finalize();
-        let mut bytes = vec![0; request.buffer_len()];
-        request.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-        loop {
-            let (answer, _) = self.socket.recv_from_full()?;
-            let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?;
-            match answer.payload {
-                NetlinkPayload::Error(word) if answer.header.sequence_number == self.sequence => {
-                    return if word.code.is_none() { Ok(()) } else { Err(word.to_io()) };
-                }
-                _ => {} // not asked for, and no answer to this request
-            }
-        }
+        self.netlink.ask(message, flags).map(drop)
     }
 }
 

@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -69,9 +70,46 @@ fn exchange(kind: Hosts) {
     assert_ne!(namespace, own_namespace());
     assert_nobody_asked();
     let facts = HostFacts::read(Some(&here));
+    assert_an_offload_is_one_key(&here, &facts);
     assert_eq!(facts.facts["nic.driver"], FactValue::Text("veth".into()));
     assert_eq!(facts.facts["nic.mtu"], FactValue::Integer(1_500));
     assert_eq!(facts.facts["nic.speed_mbps"], FactValue::Integer(10_000));
+}
+
+/// Turns an offload over and back again: its key changes, and none beside it.
+fn assert_an_offload_is_one_key(interface: &str, before: &HostFacts) {
+    const KEY: &str = "nic.offload.rx-gro";
+    let FactValue::Flag(was_on) = before.facts[KEY] else { panic!("{:?}", before.facts[KEY]) };
+    set_generic_receive_offload(interface, !was_on);
+    let after = HostFacts::read(Some(interface));
+    set_generic_receive_offload(interface, was_on);
+    let lasting = |facts: &HostFacts| {
+        let mut facts = facts.clone();
+        facts.facts.retain(|key, _| !key.starts_with("state."));
+        facts
+    };
+    let mut want = lasting(before);
+    want.facts.insert(KEY.to_owned(), FactValue::Flag(!was_on));
+    assert_eq!(lasting(&after), want);
+}
+
+/// What `ethtool -K INTERFACE gro` does.
+fn set_generic_receive_offload(interface: &str, on: bool) {
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+    const ETHTOOL_SGRO: u32 = 0x2c;
+    // `struct ethtool_value`.
+    let mut value = [ETHTOOL_SGRO, u32::from(on)];
+    let mut name = [0; libc::IFNAMSIZ];
+    for (to, from) in name.iter_mut().zip(interface.bytes()) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    let data = libc::__c_anonymous_ifr_ifru { ifru_data: value.as_mut_ptr().cast() };
+    let mut request = libc::ifreq { ifr_name: name, ifr_ifru: data };
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    #[expect(unsafe_code, reason = "nix has no wrapper")]
+    // SAFETY: SIOCETHTOOL with ETHTOOL_SGRO reads a struct of two words behind `ifru_data`: `value`, a local that outlives the call.
+    let status = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
+    assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// Starts a reflector's child and passes datagrams to it and back: one of its own size, and one that is cut in pieces.
