@@ -69,6 +69,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<u8> {
         hot: arguments.host.hot(),
         clock: arguments.host.clock(),
         buffer_bytes: arguments.host.socket_buffer,
+        scenario: None,
         labels: arguments.output.labels(),
         output: arguments.output.output.clone(),
         observations: arguments.output.observations,

@@ -50,6 +50,7 @@ pub(crate) fn settings(far: &FarArguments, plan: Plan) -> anyhow::Result<PingSet
         hot: far.machine.hot(),
         clock: far.machine.clock(),
         buffer_bytes: far.machine.socket_buffer,
+        scenario: None,
         labels: BTreeMap::new(),
         output: None,
         observations: false,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use thiserror::Error;
-use tickpong_record::{Plan, Run, Trace};
+use tickpong_record::{Api, Plan, Run, Trace};
 use tickpong_runner::{PingSettings, Progress, RunnerError, ping, try_out};
 
 use crate::suite::{HIGHEST_RATE, Problem, Suite, SuiteProblems};
@@ -64,6 +64,7 @@ impl Player for PingPlayer<'_> {
         settings.plan = job.plan.clone();
         settings.trace = job.trace.cloned();
         settings.output = Some(job.output.to_owned());
+        settings.scenario = Some((job.scenario.to_owned(), job.repetition.into()));
         let finished = ping(&settings, self.stop, progress).map_err(|error| play_error(&error))?;
         match finished.not_written {
             Some(error) => Err(PlayError::Failed(in_full(&error))),
@@ -90,15 +91,24 @@ pub struct Unplayable {
 pub fn check(suite: &Suite, settings: &PingSettings) -> Result<(), Unplayable> {
     let plans = suite.known().chain(&suite.top_rate).map(|scenario| (scenario.name.as_str(), &scenario.plan));
     let search = suite.highest_rate.iter().map(|sweep| (HIGHEST_RATE, &sweep.plan));
-    let mut tried: BTreeMap<String, Result<(), RunnerError>> = BTreeMap::new();
+    let mut tried: BTreeMap<String, Result<Api, RunnerError>> = BTreeMap::new();
     let mut wrong: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let mut is_usage = true;
     for (name, plan) in plans.chain(search) {
         let asked = PingSettings { plan: plan.clone(), ..settings.clone() };
-        let outcome = tried.entry(plan.api_pinger.to_string()).or_insert_with(|| try_out(&asked));
-        if let Err(error) = outcome {
-            is_usage &= matches!(error, RunnerError::NoSuchCpu { .. } | RunnerError::Plan(_) | RunnerError::Key(_));
-            wrong.entry(in_full(error)).or_default().push(name);
+        match tried.entry(plan.api_pinger.to_string()).or_insert_with(|| try_out(&asked)) {
+            Ok(api) if *api == plan.api_pinger => {}
+            Ok(api) => {
+                let wanted = plan.api_pinger;
+                let why = format!(
+                    "want {wanted} at both ends, and the reflector plays by {api}; start it with --api {wanted}"
+                );
+                wrong.entry(why).or_default().push(name);
+            }
+            Err(error) => {
+                is_usage &= matches!(error, RunnerError::NoSuchCpu { .. } | RunnerError::Plan(_) | RunnerError::Key(_));
+                wrong.entry(in_full(error)).or_default().push(name);
+            }
         }
     }
     if wrong.is_empty() {

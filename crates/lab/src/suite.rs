@@ -26,8 +26,6 @@ pub struct Suite {
     pub name: String,
     /// What it is for.
     pub about: String,
-    /// Whether both processes are started anew for every run.
-    pub fresh_process: bool,
     /// Latency at the base rate.
     pub base_rate: Option<Scenario>,
     /// The search for the highest sustained rate.

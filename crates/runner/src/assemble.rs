@@ -91,6 +91,8 @@ impl Parts<'_> {
         Identity {
             started_at: Some(humantime::format_rfc3339_millis(self.started_at).to_string()),
             hosts: self.settings.hosts.map(|hosts| hosts.to_string()),
+            scenario: self.settings.scenario.as_ref().map(|(name, _)| name.clone()),
+            repetition: self.settings.scenario.as_ref().map(|(_, repetition)| *repetition),
             plan_hash: self.plan.hash(),
             tickpong_version: VERSION.to_owned(),
             binary_sha256: self.pinger.binary_sha256.clone(),

@@ -70,6 +70,8 @@ pub struct PingSettings {
     pub clock: ClockChoice,
     /// Bytes of socket buffer to ask for, each way.
     pub buffer_bytes: usize,
+    /// The scenario of a suite that this is a run of, and which one of its repetitions.
+    pub scenario: Option<(String, u64)>,
     /// What the user says of the run.
     pub labels: BTreeMap<String, String>,
     /// Where to write the run directory.
@@ -181,15 +183,16 @@ pub fn ping(
     Ok(parts.finish(played))
 }
 
-/// Opens the session of a run and lets it go, so that what keeps it from being made is known before the first packet.
+/// Opens the session of a run and lets it go, so that what keeps it from being made is known before the first packet: by which network
+/// API the reflector would play.
 ///
 /// # Errors
 ///
 /// Everything that [`ping`] would say before it sends.
-pub fn try_out(settings: &PingSettings) -> Result<(), RunnerError> {
+pub fn try_out(settings: &PingSettings) -> Result<Api, RunnerError> {
     let mut opened = open(settings, &Warnings::default())?;
     fetch_report(&mut opened.connection, &mut None);
-    Ok(())
+    Ok(opened.plan.api_reflector)
 }
 
 /// Everything that may fail before the run starts: a directory that cannot be written costs no run, nor does a path that leads nowhere.

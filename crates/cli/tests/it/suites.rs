@@ -69,6 +69,8 @@ fn a_suite_is_played_reported_and_compared() {
     assert_eq!((runs(&result, "/base_rate"), runs(&result, "/top_rate"), runs(&result, "/scenarios/0")), (2, 1, 2));
     assert_eq!(result["highest_rate"]["sustained_hz"], 1_000, "{:#}", result["highest_rate"]);
     assert_eq!(result["base_rate"]["runs"][0]["labels"]["nic"], "none");
+    let identity = &result["scenarios"][0]["runs"][1]["identity"];
+    assert_eq!((&identity["scenario"], &identity["repetition"]), (&"poisson".into(), &2.into()));
     assert!(played.err.contains("at most ") && played.err.contains("poisson: 2 × "), "{}", played.err);
     assert!(played.err.contains("base-rate 1/2 at 1k/s: "), "a line a run: {}", played.err);
     // Everything is on disk.
@@ -134,6 +136,11 @@ fn what_cannot_be_played_is_refused_before_the_first_packet() {
     suite("quick", "127.0.0.1:9", &results, &[]).is_refusal(5, &["nobody listens there"]);
     suite("quikc", "127.0.0.1:9", &results, &[]).is_refusal(2, &["give a file, or one of market-data, quick"]);
     suite("quick", "127.0.0.1:9", &results, &["--cpu", "4000"]).is_refusal(2, &["use CPU 4000"]);
+    let _alone = alone();
+    let blocking = Reflector::start(&[]);
+    let by_spinning =
+        "base-rate, top-rate, highest-rate: want udp-spin at both ends, and the reflector plays by udp-block";
+    suite("quick", &blocking.host(), &results, &[]).is_refusal(2, &[by_spinning, "start it with --api udp-spin"]);
     assert!(!results.exists(), "nothing was begun");
     let planned = suite("market-data", "127.0.0.1:9", &results, &["--plan-only"]);
     assert_eq!(planned.code, Some(0));

@@ -14,8 +14,7 @@ use crate::search::{Limits, Strategy};
 
 /// The version of the files that this reads.
 const FORMAT: u32 = 1;
-const ROOT: &[&str] =
-    &["format", "suite", "about", "fresh_process", "defaults", "base_rate", "highest_rate", "top_rate", "scenario"];
+const ROOT: &[&str] = &["format", "suite", "about", "defaults", "base_rate", "highest_rate", "top_rate", "scenario"];
 const PLAY: &[&str] = &[
     "rate",
     "size",
@@ -57,7 +56,6 @@ pub(super) fn suite(text: &str, trace: TraceText<'_>) -> Result<Suite, Vec<Probl
         problems.at(0, "no name; say `suite = \"…\"`");
     }
     let about = root.text("about", &mut problems).unwrap_or_default().to_owned();
-    let fresh_process = root.flag("fresh_process", &mut problems).unwrap_or_default();
     let mut sub = |key: &str, known: &[&[&str]]| {
         let table = Table::new(root.value(key)?, &mut problems, key)?;
         table.know(&known.concat(), &mut problems);
@@ -80,7 +78,7 @@ pub(super) fn suite(text: &str, trace: TraceText<'_>) -> Result<Suite, Vec<Probl
         return Err(problems.list());
     }
     let (digest, text) = (hex(&Sha256::digest(text)), text.to_owned());
-    Ok(Suite { name, about, fresh_process, base_rate, highest_rate, top_rate, scenarios, text, digest })
+    Ok(Suite { name, about, base_rate, highest_rate, top_rate, scenarios, text, digest })
 }
 
 struct Reader<'a> {
