@@ -77,12 +77,15 @@ reflect() {
     return 1
 }
 
+# How long the next run of tickpong takes.
+lasting=$seconds
+
 # Plays one run and keeps what it printed, what it complained of and how it ended: play ROUND PROGRAM CASE COMMAND…
 play() {
     local name status=0
     name=$results/$(printf '%03d' "$1").$2.$3
     shift 3
-    timeout --kill-after=5 $((seconds + 60)) ip netns exec tp-a "$@" >"$name.out" 2>"$name.err" 9>&- || status=$?
+    timeout --kill-after=5 $((lasting + 60)) ip netns exec tp-a "$@" >"$name.out" 2>"$name.err" 9>&- || status=$?
     echo "$status" >"$name.status"
     stop_reflector
 }
@@ -110,7 +113,7 @@ ours() { # ROUND CASE FLAGS…
     [ "$what" = all ] || return 0
     reflect t 7410 "$tickpong" reflect --listen 10.77.0.2 --cpu 1 --once --key-file "$key" ||
         { unplayed "$round" tickpong "$case"; return 0; }
-    play "$round" tickpong "$case" "$tickpong" ping 10.77.0.2 "$@" --size 264 --duration "${seconds}s" --warm-up 1s \
+    play "$round" tickpong "$case" "$tickpong" ping 10.77.0.2 "$@" --size 264 --duration "${lasting}s" --warm-up 1s \
         --cpu 0 --key-file "$key" -o "$work/run.$round.$case" --format json
     rm -rf "$work/run.$round.$case"
 }
@@ -132,6 +135,13 @@ for round in $(seq "$rounds"); do
         floor_open "$round" "$case" "${case%k}000"
         ours "$round" "$case" --rate "$case"
     done
+done
+
+# Once each: what a run takes of memory must not depend on how long it is.
+for lasting in 10 60; do
+    [ "$what" = all ] || break
+    echo "memory over $lasting s" >&2
+    ours 1 "100k-${lasting}s" --rate 100k
 done
 
 python3 "$here/summarise.py" "$results" --of "$what"

@@ -17,12 +17,15 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-CASES = ("closed", "100k", "200k", "10k")
-RATES_HZ = {"100k": 100_000, "200k": 200_000, "10k": 10_000}
+CASES = ("closed", "100k", "200k", "10k", "100k-10s", "100k-60s")
+RATES_HZ = {"100k": 100_000, "200k": 200_000, "10k": 10_000, "100k-10s": 100_000, "100k-60s": 100_000}
 # The largest median ratio to the floor in the same round.
 RATIO_AT_MOST = {"closed": 1.05, "100k": 1.05, "200k": 1.10}
 LATENESS_BELOW_NS = 200
 RATE_WITHIN = 0.001
+PEAK_BELOW_BYTES = 64 << 20
+# A run of sixty seconds against one of ten, at either end.
+PEAK_GROWS_AT_MOST = 1.05
 
 
 class Failed(Exception):
@@ -69,6 +72,7 @@ def of_tickpong(text, case):
             "p50_ns": whole["rtt_ns" if case == "closed" else "supply_to_receive_ns"]["p50"],
             "lost": fates["lost"] + fates["late"] + fates["unsent"],
             "peak_bytes": run["memory"]["pinger"]["peak_bytes"],
+            "reflector_peak_bytes": run["memory"]["reflector"]["peak_bytes"],
         }
         if case != "closed":
             figures["lateness_ns"] = whole["send_lateness_ns"]["p50"]
@@ -114,8 +118,8 @@ def ratios(runs, case):
 
 def table(runs):
     lines = [
-        "| case | program | rounds | p50 µs, median (min–max) | p50 ÷ floor | send lateness p50 ns | achieved /s | lost | peak MiB |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| case | program | rounds | p50 µs, median (min–max) | p50 ÷ floor | send lateness p50 ns | achieved /s | lost | peak MiB | reflector's |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for case in CASES:
         for program in READERS:
@@ -131,6 +135,7 @@ def table(runs):
             cells = (
                 case, program, str(len(rounds)), column("p50_ns", 1e3, 2), spread(own, digits=3) if own else "—",
                 column("lateness_ns"), column("rate_hz"), str(int(sum(r["lost"] for r in rounds))), column("peak_bytes", 2**20, 1),
+                column("reflector_peak_bytes", 2**20, 1),
             )  # fmt: skip
             lines.append("| " + " | ".join(cells) + " |")
     return lines
@@ -153,6 +158,17 @@ def targets(runs):
     off = [abs(r["rate_hz"] / RATES_HZ[case] - 1) for case, r in every if "rate_hz" in r]
     got = max(off) if off else None
     rows.append(("every rate within 0.1 % of the offered", got is not None and f"{got:.4%}", None if got is None else got <= RATE_WITHIN))
+    peers = [r["p50_ns"] for r in runs.get(("sockperf", "closed"), {}).values()]
+    own = [r["p50_ns"] for r in runs.get(("tickpong", "closed"), {}).values()]
+    if peers and own:
+        rows.append(("closed: p50 at most sockperf's", f"{median(own) / median(peers):.3f}", median(own) <= median(peers)))
+    ends = ("peak_bytes", "reflector_peak_bytes")
+    peaks = [r[end] for _, r in every for end in ends]
+    got = max(peaks) if peaks else None
+    rows.append(("peak memory below 64 MiB at each end", got and f"{got / 2**20:.1f} MiB", None if got is None else got < PEAK_BELOW_BYTES))
+    short, long = ([r for case, r in every if case == wanted] for wanted in ("100k-10s", "100k-60s"))
+    grown = max((long[0][end] / short[0][end] for end in ends), default=None) if short and long else None
+    rows.append(("the same peak over 60 s as over 10 s", grown and f"{grown:.3f}", None if grown is None else grown <= PEAK_GROWS_AT_MOST))
     return rows
 
 
@@ -180,19 +196,21 @@ def self_test():
     closed = "pp-spin size=264 n=9 rate=9 lost=0 rtt_us min=5.0 p50=6.000 p90=7.0"
     opened = "open-spin rate={r} achieved={r} sent=9 lost=0 per_call=1.00 s2r_us p50=6.00 p90=7.00 late_us p50=0.030 p99=0.1"
 
-    def run(rate, p50=6_100, lateness=90, lost=0, valid=True):
+    def run(rate, p50=6_100, lateness=90, lost=0, valid=True, peak=2**22):
         metric = {"p50": p50}
         whole = {"supply_to_receive_ns": metric, "rtt_ns": metric, "send_lateness_ns": rate and {"p50": lateness}}
         fates = {"lost": lost, "late": 0, "unsent": 0}
         return json.dumps({
             "valid": valid, "invalid_because": [] if valid else ["rate"], "whole": whole, "fates": fates,
-            "achieved_rate_hz": rate, "memory": {"pinger": {"peak_bytes": 2**22}},
+            "achieved_rate_hz": rate, "memory": {"pinger": {"peak_bytes": 2**22}, "reflector": {"peak_bytes": peak}},
         })  # fmt: skip
 
     def outcome(of="all", **changed):
         files = {"floor.closed": closed, "tickpong.closed": run(None)}
         for case, rate in RATES_HZ.items():
-            files |= {f"floor.{case}": opened.format(r=rate), f"tickpong.{case}": run(rate)}
+            files[f"tickpong.{case}"] = run(rate)
+            if not case.endswith("s"):
+                files[f"floor.{case}"] = opened.format(r=rate)
         files |= {name.replace("_", "."): text for name, text in changed.items()}
         with tempfile.TemporaryDirectory() as scratch:
             for name, text in files.items():
@@ -213,6 +231,9 @@ def self_test():
         ("no JSON", outcome(tickpong_100k="ok"), 2),
         ("an infinite median", outcome(tickpong_100k=run(100_000, p50="inf")), 2),
         ("a floor without figures", outcome(floor_100k="open-spin"), 2),
+        ("too much memory", outcome(tickpong_100k=run(100_000, peak=2**26)), 1),
+        ("memory that grows", outcome(**{"tickpong_100k-60s": run(100_000, peak=2**23)}), 1),
+        ("slower than a peer", outcome(sockperf_closed="percentile 50.000 = 6.0\n# dropped messages = 0"), 1),
         ("floors alone", outcome(of="floors"), 0),
     ]
     with tempfile.TemporaryDirectory() as scratch:
