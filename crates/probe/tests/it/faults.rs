@@ -86,7 +86,7 @@ fn an_answer_that_nobody_remembers_is_stale_and_its_message_lost() {
 
 #[test]
 fn a_changed_answer_is_corrupt_and_no_number_in_it_is_believed() {
-    for fault in [Fault::CorruptFiller, Fault::CorruptIntended, Fault::CorruptSent] {
+    for fault in [Fault::CorruptFiller, Fault::CorruptIntended, Fault::CorruptSent, Fault::CorruptSeq] {
         let played = check(fault, 1, 0, ReceiveTotals { corrupt: 1, ..ReceiveTotals::default() });
         assert_eq!(played.receives.len(), 10, "{fault:?}");
     }
