@@ -24,6 +24,8 @@ pub struct Receiver<X, O> {
     filler: Box<[u8]>,
     open: OpenIntervals,
     next_look: Instant<PingerClock>,
+    /// The messages below this are known to have been sent.
+    sent_below: Seq,
     totals: ReceiveTotals,
     exchange: X,
     observe: O,
@@ -34,7 +36,7 @@ pub struct Receiver<X, O> {
 pub enum Verdict {
     /// The first answer to a message, in time.
     Answered(Seq),
-    /// An answer whose payload is not what was sent.
+    /// An answer whose payload is not what was sent, or to what was not sent.
     Corrupt,
     /// A further answer.
     Duplicate,
@@ -75,17 +77,18 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
             filler: filler.into(),
             open: OpenIntervals::new(plan),
             next_look: start + plan.interval_ns,
+            sent_below: Seq::default(),
             totals: ReceiveTotals::default(),
             exchange,
             observe,
         }
     }
 
-    /// Takes what arrived at `at`, whatever it is.
+    /// Takes what arrived at `at`, whatever it is. `next` is the message that has not been sent yet.
     #[inline]
-    pub fn handle(&mut self, at: Instant<PingerClock>, payload: &[u8]) -> Verdict {
+    pub fn handle(&mut self, at: Instant<PingerClock>, payload: &[u8], next: impl FnOnce() -> Seq) -> Verdict {
         let verdict = match Datagram::parse(payload) {
-            Ok(pong) if pong.kind == Kind::Pong && pong.token == self.token => self.pong(at, &pong, payload),
+            Ok(pong) if pong.kind == Kind::Pong && pong.token == self.token => self.pong(at, &pong, payload, next),
             Ok(other) if other.kind == Kind::PathAnswer && other.token == self.token => Verdict::Path,
             Ok(_) => Verdict::Foreign,
             Err(_) => Verdict::Malformed,
@@ -97,11 +100,24 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
     }
 
     #[inline]
-    fn pong(&mut self, at: Instant<PingerClock>, pong: &Datagram, payload: &[u8]) -> Verdict {
+    fn pong(
+        &mut self,
+        at: Instant<PingerClock>,
+        pong: &Datagram,
+        payload: &[u8],
+        next: impl FnOnce() -> Seq,
+    ) -> Verdict {
         // What was answered before it was sent, or sent before it was intended, is not what was sent: no number in it can be trusted.
         let in_order = pong.intended <= pong.sent && pong.sent <= at;
         if !in_order || self.filler.get(HEADER_LEN..payload.len()) != payload.get(HEADER_LEN..) {
             return Verdict::Corrupt;
+        }
+        // A number from the future would move the window, and every true answer would lie below it.
+        if pong.seq >= self.sent_below {
+            self.sent_below = next();
+            if pong.seq >= self.sent_below {
+                return Verdict::Corrupt;
+            }
         }
         let intended = pong.intended.saturating_since(self.start);
         let Some(interval) = self.open.at(intended, &mut self.exchange) else {

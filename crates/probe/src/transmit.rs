@@ -275,6 +275,12 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
         self.totals.sent
     }
 
+    /// The message that goes next: no number from here on has been sent.
+    #[inline]
+    pub fn next(&self) -> Seq {
+        self.next
+    }
+
     /// The next of the intervals closed: its number, and how many messages of it were sent. Each is named once.
     #[inline]
     pub fn closed_interval(&mut self) -> Option<(u64, u64)> {

@@ -7,6 +7,7 @@ mod by_hand;
 mod disclosure;
 mod hosts;
 mod losses;
+mod made_up;
 mod relay;
 mod run_directory;
 mod security;
