@@ -36,8 +36,9 @@ where
         turns.busy += u64::from(sent || received > 0);
         // An interval is not old as long as its answers may lie in the queue.
         if emptied && receiver.look_due(now) {
-            while let Some((index, sent)) = transmitter.closed_interval() {
-                receiver.expect(index, sent);
+            transmitter.pass(now);
+            while let Some(closed) = transmitter.closed_interval() {
+                receiver.expect(closed);
             }
             receiver.look(now, transmitter.reached());
         }
@@ -130,9 +131,11 @@ where
         };
         turns.all += 1;
         turns.busy += u64::from(sent);
-        if sent {
-            handover.reached.store(transmitter.reached().to_wire(), Ordering::Relaxed);
-        } else {
+        if !sent {
+            transmitter.pass(now);
+        }
+        handover.reached.store(transmitter.reached().to_wire(), Ordering::Relaxed);
+        if !sent {
             platform.idle(due.min(now + NAP));
         }
     }

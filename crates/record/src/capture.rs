@@ -58,6 +58,11 @@ pub struct SendInterval {
 }
 
 impl SendInterval {
+    /// Whether nothing was due in it.
+    pub fn is_empty(&self) -> bool {
+        self.sent + self.refused + self.unsent == 0
+    }
+
     /// Makes the buffer ready for interval `index`.
     pub fn reset(&mut self, index: u64) {
         (self.index, self.length) = (index, Nanos::ZERO);
@@ -89,6 +94,11 @@ pub struct ReceiveInterval {
 }
 
 impl ReceiveInterval {
+    /// Whether nothing came for it.
+    pub fn is_empty(&self) -> bool {
+        self.answered + self.late + self.duplicate + self.reordered == 0
+    }
+
     /// Makes the buffer ready for interval `index`.
     pub fn reset(&mut self, index: u64) {
         (self.index, self.answered, self.late, self.duplicate, self.reordered) = (index, 0, 0, 0, 0);

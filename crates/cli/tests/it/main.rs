@@ -8,6 +8,7 @@ mod disclosure;
 mod hosts;
 mod losses;
 mod made_up;
+mod quiet;
 mod relay;
 mod run_directory;
 mod security;

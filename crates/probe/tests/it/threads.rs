@@ -158,7 +158,7 @@ fn both_threads_together_account_for_every_message() {
 }
 
 #[test]
-fn losses_are_waited_for_until_the_deadline_of_the_last() {
+fn losses_are_waited_for_until_two_deadlines_after_the_last() {
     let plan = lasting(open(10_000), 500);
     let played = play_on_two_threads(&plan, 100, None);
     assert_eq!((played.fates().lost, played.sent.scheduled), (50, 5_000));
