@@ -155,9 +155,9 @@ pub struct ReceiveTotals {
     pub malformed: u64,
     /// Datagrams of another session, or that no pinger can get.
     pub foreign: u64,
-    /// Answers whose payload is not what was sent.
+    /// Answers whose payload is not what was sent, or to what was not sent.
     pub corrupt: u64,
-    /// Answers so old that nobody remembers whether they came before.
+    /// Answers to messages that were no longer waited for.
     pub stale: u64,
 }
 

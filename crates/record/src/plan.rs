@@ -174,7 +174,7 @@ pub enum PlanError {
     ClosedWithSchedule { schedule: ScheduleKind },
     /// What a pinger cannot send is counted after the run.
     #[error(
-        "plan {rate} messages a second by the schedule `{schedule}`: want at most {}; what could not be sent is counted one by one after the run, and that would take too long",
+        "plan {rate} messages a second by the schedule `{schedule}`: want at most {}; counting what could not be sent would take too long",
         Plan::MAX_STEPPED_RATE
     )]
     SteppedTooFast { schedule: ScheduleKind, rate: Rate },
