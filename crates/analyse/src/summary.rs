@@ -11,7 +11,7 @@ const THIN_BELOW: u64 = 10;
 /// The summary of what was measured, with quantiles over `denominator` messages; `None` where there was no message at all.
 pub fn summary(measured: &Measured, denominator: u64, interval: Nanos) -> Option<Summary> {
     let histogram = &measured.histogram;
-    // More answers than messages would be a bug of the capture; an interval's quantiles then rest on what there is.
+    // More answers than messages are made up, and the run is invalid; quantiles then rest on what there is.
     let denominator = denominator.max(histogram.count());
     if denominator == 0 {
         return None;

@@ -116,6 +116,23 @@ fn what_was_not_answered_lies_above_in_supply_to_receive_and_is_absent_in_rtt() 
 }
 
 #[test]
+fn answers_that_somebody_made_up_cannot_unbalance_the_fates() {
+    let mut analysis = Analysis::new(&plan());
+    let (sending, mut receiving) = sides(0, 10, 2, &[5; 15]);
+    receiving.late = 4;
+    let row = analysis.add(&sending, &receiving, Ends::default());
+    assert_eq!((row.scheduled, row.answered, row.late, row.lost, row.unsent), (12, 10, 0, 0, 2));
+    let (sending, mut receiving) = sides(1, 10, 0, &[5; 7]);
+    receiving.late = 4;
+    let row = analysis.add(&sending, &receiving, Ends::default());
+    assert_eq!((row.answered, row.late, row.lost), (7, 3, 0));
+    let (sent, received) = totals(20, 22);
+    let outcome = analysis.finish(&sent, &received, &Seen::default());
+    assert!(outcome.fates.add_up(), "{:?}", outcome.fates);
+    assert_eq!(outcome.impossible, 9 + 1);
+}
+
+#[test]
 fn losses_are_told_apart_and_add_up() {
     let (sent, _) = totals(1_000, 900);
     let saw = ReflectorSaw { received: 960, unanswered: 7, socket_drops: 30 };
@@ -175,9 +192,12 @@ fn a_run_that_did_not_do_what_was_asked_says_what_it_did() {
         interrupted_after: Some(Nanos::from_secs(1)),
         reflector_lost: Some("the connection was reset".into()),
         clamped: 1,
+        impossible: 3,
         overflowed: 2,
         clocks: vec!["the pinger's drifted".into()],
     };
+    let made_up = because(&totals(10, 0).0, &Disturbances { impossible: 3, ..Disturbances::default() });
+    assert!(made_up[0].starts_with("impossible-answers: 3 more "), "{made_up:?}");
     let said = because(&SendTotals::default(), &all);
     let words: Vec<_> = said.iter().map(|line| line.split(':').next().unwrap()).collect();
     assert_eq!(words, ["interrupted", "reflector-lost", "nothing-sent", "clamped", "overflow", "clock"]);

@@ -16,6 +16,8 @@ pub struct Disturbances {
     pub reflector_lost: Option<String>,
     /// Values beyond a histogram's range.
     pub clamped: u64,
+    /// Answers in intervals that sent fewer messages.
+    pub impossible: u64,
     /// Closed intervals, or raw observations, that found no room in tickpong's own rings.
     pub overflowed: u64,
     /// Why a clock is not to be trusted.
@@ -42,6 +44,11 @@ pub fn invalid_because(plan: &Plan, sent: &SendTotals, disturbances: &Disturbanc
     if disturbances.overflowed > 0 {
         let count = disturbances.overflowed;
         because.push(format!("overflow: {count} intervals or observations found no room in tickpong's own rings"));
+    } else if disturbances.impossible > 0 {
+        // Not told of a run that overflowed: where the sending side of an interval is missing, its answers are too many.
+        let count = disturbances.impossible;
+        because
+            .push(format!("impossible-answers: {count} more than messages in their intervals; somebody makes them up"));
     }
     because.extend(disturbances.clocks.iter().map(|clock| format!("clock: {clock}")));
     because

@@ -24,5 +24,5 @@ pub use platform::{Platform, Receives, Reflects, Sends, Sent, TurnedAround};
 pub use receive::{Receiver, Verdict, open_intervals};
 pub use reflect::{Reflector, ReflectorTotals, reflect};
 pub use schedule::{Due, Schedule};
-pub use transmit::Transmitter;
+pub use transmit::{ClosedInterval, Transmitter};
 pub use window::{Seen, SeqWindow};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tickpong_record::capture::{ReceiveInterval, SendInterval, Turns};
-use tickpong_units::{Instant, Nanos, PingerClock};
+use tickpong_units::{Instant, Nanos, PingerClock, Seq};
 
 use crate::{Exchange, Observe, Receiver, Receives, Sends, Transmitter, Verdict};
 
@@ -36,8 +36,9 @@ where
         turns.busy += u64::from(sent || received > 0);
         // An interval is not old as long as its answers may lie in the queue.
         if emptied && receiver.look_due(now) {
-            while let Some((index, sent)) = transmitter.closed_interval() {
-                receiver.expect(index, sent);
+            transmitter.pass(now);
+            while let Some(closed) = transmitter.closed_interval() {
+                receiver.expect(closed);
             }
             receiver.look(now, transmitter.reached());
         }
@@ -70,7 +71,8 @@ where
     for _ in 0..DRAIN {
         let mut released = false;
         let arrived = platform.receive(|at, payload| {
-            if let Verdict::Answered(seq) | Verdict::Late(seq) = receiver.handle(at, payload) {
+            let verdict = receiver.handle(at, payload, || transmitter.next());
+            if let Verdict::Answered(seq) | Verdict::Late(seq) = verdict {
                 released |= transmitter.release(seq);
             }
         });
@@ -87,6 +89,8 @@ where
 pub struct Handover {
     done: AtomicBool,
     reached: AtomicU64,
+    /// No message from here on can have been sent.
+    sent_below: AtomicU64,
     sent: AtomicU64,
     drain_end: AtomicU64,
 }
@@ -97,6 +101,7 @@ impl Handover {
         Self {
             done: AtomicBool::new(false),
             reached: AtomicU64::new(0),
+            sent_below: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             drain_end: AtomicU64::new(0),
         }
@@ -119,12 +124,18 @@ where
             transmitter.stop(now);
         }
         let Some(due) = transmitter.next_due(now) else { break };
-        let sent = due <= now && transmitter.transmit(now, platform);
+        let sent = due <= now && {
+            // Before the call: the answer may be there before it returns.
+            handover.sent_below.store(transmitter.next().get() + P::MOST as u64, Ordering::Release);
+            transmitter.transmit(now, platform)
+        };
         turns.all += 1;
         turns.busy += u64::from(sent);
-        if sent {
-            handover.reached.store(transmitter.reached().to_wire(), Ordering::Relaxed);
-        } else {
+        if !sent {
+            transmitter.pass(now);
+        }
+        handover.reached.store(transmitter.reached().to_wire(), Ordering::Relaxed);
+        if !sent {
             platform.idle(due.min(now + NAP));
         }
     }
@@ -153,7 +164,7 @@ where
     loop {
         let mut latest = None;
         let received = platform.receive(|at, payload| {
-            receiver.handle(at, payload);
+            receiver.handle(at, payload, || Seq::new(handover.sent_below.load(Ordering::Acquire)));
             latest = Some(at);
         });
         turns.all += 1;

@@ -47,11 +47,13 @@ pub trait Receives: Platform {
 
 /// Receives datagrams and sends them back out of the same buffer.
 pub trait Reflects: Platform<Clock = ReflectorClock> {
-    /// Hands over what one call brings, with the instants of arrival and of departure, and sends back those that `handle` changed into
-    /// answers. A waiting platform waits here, but not so long that a wish to stop would go unheard.
+    /// Hands over what one call brings, with the instant of its arrival, and sends back those that `handle` changed into answers, each
+    /// stamped by `depart` with the clock just before the send call. A waiting platform waits here, but not so long that a wish to stop
+    /// would go unheard.
     fn turn_around(
         &mut self,
-        handle: impl FnMut(Instant<ReflectorClock>, Instant<ReflectorClock>, &mut [u8]) -> bool,
+        handle: impl FnMut(Instant<ReflectorClock>, &mut [u8]) -> bool,
+        depart: impl Fn(Instant<ReflectorClock>, &mut [u8]),
     ) -> TurnedAround;
 }
 

@@ -6,10 +6,11 @@ use tickpong_record::{ScheduleKind, Trace};
 use tickpong_units::{Instant, Nanos, PingerClock, Seq};
 use tickpong_wire::{Datagram, HEADER_LEN, Kind, Token, datagram};
 
-use crate::{Exchange, Observe, Seen, SeqWindow};
+use crate::{ClosedInterval, Exchange, Observe, Seen, SeqWindow};
 
-/// A message is remembered until the plan is this many deadlines on. Within its deadline an answer is in time, after it late.
-const REMEMBERED_DEADLINES: u64 = 2;
+/// An answer counts until this many deadlines after its message was sent. Within the deadline, which begins with the intended instant, it
+/// is in time; after that, late.
+pub(crate) const WAITED_DEADLINES: u64 = 2;
 /// How often the loop looks whether an interval is complete.
 const LOOK: Nanos = Nanos::from_millis(2);
 
@@ -19,11 +20,14 @@ pub struct Receiver<X, O> {
     token: Token,
     start: Instant<PingerClock>,
     deadline: Nanos,
+    waited: Nanos,
     window: SeqWindow,
     /// What the whole payload of an answer must be behind its header.
     filler: Box<[u8]>,
     open: OpenIntervals,
     next_look: Instant<PingerClock>,
+    /// The messages below this are known to have been sent.
+    sent_below: Seq,
     totals: ReceiveTotals,
     exchange: X,
     observe: O,
@@ -34,7 +38,7 @@ pub struct Receiver<X, O> {
 pub enum Verdict {
     /// The first answer to a message, in time.
     Answered(Seq),
-    /// An answer whose payload is not what was sent.
+    /// An answer whose payload is not what was sent, or to what was not sent.
     Corrupt,
     /// A further answer.
     Duplicate,
@@ -46,7 +50,7 @@ pub enum Verdict {
     Malformed,
     /// The answer to a path probe, which counts for nothing.
     Path,
-    /// An answer from below the window.
+    /// The answer to a message that is no longer waited for.
     Stale,
 }
 
@@ -71,21 +75,23 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
             token,
             start,
             deadline: plan.deadline_ns,
-            window: SeqWindow::for_rate(plan.offered_rate_hz, remembered(plan), burst),
+            waited: waited(plan),
+            window: SeqWindow::for_rate(plan.offered_rate_hz, waited(plan), burst),
             filler: filler.into(),
             open: OpenIntervals::new(plan),
             next_look: start + plan.interval_ns,
+            sent_below: Seq::default(),
             totals: ReceiveTotals::default(),
             exchange,
             observe,
         }
     }
 
-    /// Takes what arrived at `at`, whatever it is.
+    /// Takes what arrived at `at`, whatever it is. `next` is the message that has not been sent yet.
     #[inline]
-    pub fn handle(&mut self, at: Instant<PingerClock>, payload: &[u8]) -> Verdict {
+    pub fn handle(&mut self, at: Instant<PingerClock>, payload: &[u8], next: impl FnOnce() -> Seq) -> Verdict {
         let verdict = match Datagram::parse(payload) {
-            Ok(pong) if pong.kind == Kind::Pong && pong.token == self.token => self.pong(at, &pong, payload),
+            Ok(pong) if pong.kind == Kind::Pong && pong.token == self.token => self.pong(at, &pong, payload, next),
             Ok(other) if other.kind == Kind::PathAnswer && other.token == self.token => Verdict::Path,
             Ok(_) => Verdict::Foreign,
             Err(_) => Verdict::Malformed,
@@ -97,15 +103,32 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
     }
 
     #[inline]
-    fn pong(&mut self, at: Instant<PingerClock>, pong: &Datagram, payload: &[u8]) -> Verdict {
+    fn pong(
+        &mut self,
+        at: Instant<PingerClock>,
+        pong: &Datagram,
+        payload: &[u8],
+        next: impl FnOnce() -> Seq,
+    ) -> Verdict {
         // What was answered before it was sent, or sent before it was intended, is not what was sent: no number in it can be trusted.
         let in_order = pong.intended <= pong.sent && pong.sent <= at;
         if !in_order || self.filler.get(HEADER_LEN..payload.len()) != payload.get(HEADER_LEN..) {
             return Verdict::Corrupt;
         }
+        // A number from the future would move the window, and every true answer would lie below it.
+        if pong.seq >= self.sent_below {
+            self.sent_below = next();
+            if pong.seq >= self.sent_below {
+                return Verdict::Corrupt;
+            }
+        }
+        let round_trip = at.saturating_since(pong.sent);
+        if round_trip > self.waited {
+            return self.too_late(pong.seq);
+        }
         let intended = pong.intended.saturating_since(self.start);
         let Some(interval) = self.open.at(intended, &mut self.exchange) else {
-            return self.of_closed(pong.seq);
+            return self.too_late(pong.seq);
         };
         match self.window.mark(pong.seq) {
             Seen::First { reordered: false } => {}
@@ -135,15 +158,15 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
         interval.answered += 1;
         self.totals.answered += 1;
         interval.supply_to_receive.record(supply_to_receive, intended);
-        interval.rtt.record(at.saturating_since(pong.sent), intended);
+        interval.rtt.record(round_trip, intended);
         interval.turnaround.record(turnaround, intended);
         Verdict::Answered(pong.seq)
     }
 
-    /// What an answer is whose interval is closed.
+    /// What an answer is that no longer counts, or whose interval is closed.
     #[cold]
     #[inline(never)]
-    fn of_closed(&mut self, seq: Seq) -> Verdict {
+    fn too_late(&mut self, seq: Seq) -> Verdict {
         match self.window.mark(seq) {
             Seen::Again => {
                 self.open.oldest().duplicate += 1;
@@ -183,9 +206,9 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
         self.open.close_settled(reached.saturating_since(self.start), &mut self.exchange);
     }
 
-    /// So many messages of interval `index` were sent, and no more will be: once they are answered, it is complete.
-    pub fn expect(&mut self, index: u64, sent: u64) {
-        self.open.expect(index, sent);
+    /// No more messages of the interval will be sent: once they are answered, it is complete.
+    pub fn expect(&mut self, closed: ClosedInterval) {
+        self.open.expect(closed);
     }
 
     /// How many messages have been answered, in time or late.
@@ -203,11 +226,11 @@ impl<X: Exchange<ReceiveInterval>, O: Observe> Receiver<X, O> {
 
 /// How many intervals of `plan` may wait for answers at the same time.
 pub fn open_intervals(plan: &Plan) -> u64 {
-    remembered(plan).whole(plan.interval_ns) + 2
+    waited(plan).whole(plan.interval_ns) + 2
 }
 
-fn remembered(plan: &Plan) -> Nanos {
-    plan.deadline_ns.saturating_mul(REMEMBERED_DEADLINES)
+fn waited(plan: &Plan) -> Nanos {
+    plan.deadline_ns.saturating_mul(WAITED_DEADLINES)
 }
 
 /// The intervals that an answer may still belong to, in a ring.
@@ -216,7 +239,7 @@ struct OpenIntervals {
     ring: Box<[Slot]>,
     interval: Nanos,
     /// How long after its end an interval stays open for answers.
-    remembered: Nanos,
+    waited: Nanos,
     /// The number of the oldest open interval.
     oldest: u64,
     /// One above the newest that anything arrived for.
@@ -236,11 +259,11 @@ struct Slot {
 
 impl OpenIntervals {
     fn new(plan: &Plan) -> Self {
-        let (interval, remembered) = (plan.interval_ns, remembered(plan));
+        let (interval, waited) = (plan.interval_ns, waited(plan));
         let slot =
             |index| Slot { buffer: Box::new(ReceiveInterval { index, ..ReceiveInterval::default() }), expected: None };
         let ring = (0..open_intervals(plan)).map(slot).collect();
-        Self { ring, interval, remembered, oldest: 0, newest_end: 1, slot: 0, begin: Nanos::ZERO, end: interval }
+        Self { ring, interval, waited, oldest: 0, newest_end: 1, slot: 0, begin: Nanos::ZERO, end: interval }
     }
 
     /// The interval of what was intended at `at`; `None` where that is closed.
@@ -280,7 +303,7 @@ impl OpenIntervals {
             let oldest = &self.ring[self.slot_of(self.oldest)];
             let complete = oldest.expected == Some(oldest.buffer.answered + oldest.buffer.late);
             let end = self.interval.saturating_mul(self.oldest + 1);
-            if !complete && reached < end.saturating_add(self.remembered) {
+            if !complete && reached < end.saturating_add(self.waited) {
                 return;
             }
             self.close_oldest(exchange);
@@ -290,10 +313,13 @@ impl OpenIntervals {
     fn close_oldest(&mut self, exchange: &mut impl Exchange<ReceiveInterval>) {
         let (slot, next_use) = (self.slot_of(self.oldest), self.oldest + self.ring.len() as u64);
         let Slot { buffer, expected } = &mut self.ring[slot];
-        exchange.exchange(buffer);
+        if !buffer.is_empty() {
+            exchange.exchange(buffer);
+        }
         buffer.reset(next_use);
         *expected = None;
         self.oldest += 1;
+        exchange.pass(self.oldest);
         // Whatever was cached may be gone: look it up again.
         (self.begin, self.end) = (Nanos::ZERO, Nanos::ZERO);
     }
@@ -304,10 +330,11 @@ impl OpenIntervals {
         }
     }
 
-    fn expect(&mut self, index: u64, sent: u64) {
-        if (self.oldest..self.oldest + self.ring.len() as u64).contains(&index) {
+    fn expect(&mut self, closed: ClosedInterval) {
+        let end = self.oldest + self.ring.len() as u64;
+        for index in closed.silent_from.max(self.oldest)..end.min(closed.index + 1) {
             let slot = self.slot_of(index);
-            self.ring[slot].expected = Some(sent);
+            self.ring[slot].expected = Some(if index == closed.index { closed.sent } else { 0 });
         }
     }
 

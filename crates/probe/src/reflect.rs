@@ -36,14 +36,9 @@ impl Reflector {
         Self { token, window, totals: ReflectorTotals::default() }
     }
 
-    /// Looks at what arrived; makes it the answer where it deserves one, and says whether it does.
+    /// Looks at what arrived; makes it the answer where it deserves one, all but its departure, and says whether it does.
     #[inline]
-    pub fn handle(
-        &mut self,
-        arrival: Instant<ReflectorClock>,
-        departure: Instant<ReflectorClock>,
-        payload: &mut [u8],
-    ) -> bool {
+    pub fn handle(&mut self, arrival: Instant<ReflectorClock>, payload: &mut [u8]) -> bool {
         match Datagram::parse(payload) {
             Ok(ping) if ping.token == self.token && ping.kind == Kind::Ping => match self.window.mark(ping.seq) {
                 Seen::First { .. } => self.totals.received += 1,
@@ -55,7 +50,7 @@ impl Reflector {
                 return false;
             }
         }
-        datagram::answer(payload, arrival, departure);
+        datagram::answer(arrival, payload);
         true
     }
 
@@ -84,11 +79,12 @@ pub fn reflect<P: Reflects>(platform: &mut P, reflector: &mut Reflector) -> Turn
     while !platform.stop_asked() {
         let pings_before = reflector.pings();
         let mut answers = 0;
-        let turned = platform.turn_around(|arrival, departure, payload| {
-            let answer = reflector.handle(arrival, departure, payload);
+        let handle = |arrival, payload: &mut [u8]| {
+            let answer = reflector.handle(arrival, payload);
             answers += u64::from(answer);
             answer
-        });
+        };
+        let turned = platform.turn_around(handle, datagram::depart);
         if pings_before == 0 {
             turns = Turns::default();
         }

@@ -87,6 +87,26 @@ impl Schedule {
             }
         }
     }
+
+    /// Passes over all messages due before `end`: how many they were, and the one behind them. Where the plan is even, that takes a
+    /// division, however many they were.
+    pub fn pass_over(&mut self, end: Nanos) -> (u64, Due) {
+        let mut passed = match &mut self.kind {
+            Kind::Fixed(even) => even.pass_over(end),
+            Kind::Burst { left, at, .. } if *left > 0 && *at >= end => 0,
+            Kind::Burst { even, size, left, .. } => {
+                u64::from(std::mem::take(left)) + even.pass_over(end).saturating_mul(u64::from(*size))
+            }
+            Kind::Poisson { .. } | Kind::Trace { .. } => 0,
+        };
+        loop {
+            let due = self.next_due();
+            if due.at >= end {
+                return (passed, due);
+            }
+            passed += 1;
+        }
+    }
 }
 
 /// `⌊k × burst × 10⁹ / rate⌋` for k = 0, 1, 2 …, without a division: whole nanoseconds and the remainder are carried along exactly.
@@ -115,6 +135,17 @@ impl Even {
             self.at = self.at.saturating_add(1);
         }
         due
+    }
+
+    fn pass_over(&mut self, end: Nanos) -> u64 {
+        // In units of a nanosecond over the rate, everything is whole.
+        let whole = |ns: u64, remainder| u128::from(ns) * u128::from(self.rate) + u128::from(remainder);
+        let (now, step) = (whole(self.at, self.remainder), whole(self.step, self.step_remainder));
+        let passed = whole(end.get(), 0).saturating_sub(now).div_ceil(step);
+        let next = now + passed * step;
+        self.at = u64::try_from(next / u128::from(self.rate)).unwrap_or(u64::MAX);
+        self.remainder = u64::try_from(next % u128::from(self.rate)).unwrap_or_default();
+        u64::try_from(passed).unwrap_or(u64::MAX)
     }
 }
 
@@ -171,6 +202,34 @@ mod tests {
             let dues = first(n, &mut Schedule::new(&plan(hz, ScheduleKind::Fixed), None));
             for (k, due) in (0..).zip(dues) {
                 prop_assert_eq!(due, by_multiplication(rate, k).get());
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn passing_over_is_counting(
+            hz in 1_u64..2_000_000,
+            burst in prop::option::of(1_u32..50),
+            taken in 0_usize..200,
+            ends in prop::collection::vec(0_u64..2_000_000, 1..10),
+        ) {
+            let kind = burst.map_or(ScheduleKind::Fixed, ScheduleKind::Burst);
+            let mut schedule = Schedule::new(&plan(hz, kind), None);
+            first(taken, &mut schedule);
+            let (mut counted, mut end) = (schedule.clone(), 0);
+            for by in ends {
+                end += by;
+                let (passed, next) = schedule.pass_over(Nanos::new(end));
+                let mut count = 0;
+                let due = loop {
+                    let due = counted.next_due();
+                    if due.at.get() >= end {
+                        break due;
+                    }
+                    count += 1;
+                };
+                prop_assert_eq!((passed, next), (count, due));
             }
         }
     }

@@ -7,6 +7,7 @@ use tickpong_record::{Pacing, Plan, Trace};
 use tickpong_units::{Instant, Nanos, PayloadLen, PingerClock, Seq};
 use tickpong_wire::{Datagram, Kind, Token, datagram};
 
+use crate::receive::WAITED_DEADLINES;
 use crate::{Due, Exchange, Schedule, Sends};
 
 /// After the plan's end, what is due may still be sent for this part of the duration …
@@ -15,7 +16,7 @@ const GRACE_SHARE: u64 = 20;
 const MOST_GRACE: Nanos = Nanos::from_millis(100);
 /// The most messages of one call that the engine prepares.
 const MOST_AHEAD: usize = 64;
-/// So many closed intervals are remembered until somebody asks: as many as a stall may close at once.
+/// So many closed intervals with messages are remembered until somebody asks: as many as a stall may close at once.
 const MOST_CLOSED: usize = 128;
 
 /// Sends the messages of a plan, and records how late each went out.
@@ -42,11 +43,26 @@ pub struct Transmitter<X> {
     first_sent: Instant<PingerClock>,
     last_sent: Instant<PingerClock>,
     last_intended: Instant<PingerClock>,
+    /// Nothing due before this is still to be sent.
+    reached: Instant<PingerClock>,
     current: Box<SendInterval>,
     current_end: Nanos,
-    closed: VecDeque<(u64, u64)>,
+    closed: VecDeque<ClosedInterval>,
+    /// The intervals below this one are named in `closed`, or were.
+    named: u64,
     totals: SendTotals,
     exchange: X,
+}
+
+/// How many messages of an interval were sent, once it is closed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ClosedInterval {
+    /// Which it is.
+    pub index: u64,
+    /// How many.
+    pub sent: u64,
+    /// Nothing was sent in the intervals from this one up to it.
+    pub silent_from: u64,
 }
 
 #[derive(Debug)]
@@ -83,9 +99,11 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
             first_sent: start,
             last_sent: start,
             last_intended: start,
+            reached: start,
             current: Box::default(),
             current_end: plan.interval_ns,
             closed: VecDeque::with_capacity(MOST_CLOSED),
+            named: 0,
             totals: SendTotals::default(),
             exchange,
         };
@@ -165,6 +183,7 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
         }
         self.next = self.next.next();
         self.last_intended = self.start + due.at;
+        self.reached = self.last_intended;
         if !accepted {
             self.totals.refused += 1;
             self.current.refused += 1;
@@ -213,26 +232,45 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
         };
     }
 
-    /// Closes the current interval and those that nothing was due in, up to the one of `at`.
-    #[cold]
-    #[inline(never)]
-    fn roll(&mut self, at: Nanos) {
-        while at >= self.current_end {
-            self.close();
+    /// Nothing was due up to `now` that has not been sent: intervals end by the clock where the plan is silent.
+    #[inline]
+    pub fn pass(&mut self, now: Instant<PingerClock>) {
+        let waits_for = if self.waiting > 0 { self.ahead[0].at } else { Nanos::MAX };
+        let last = self.plan_end.saturating_sub(Nanos::new(1));
+        let passed = now.saturating_since(self.start).min(waits_for).min(last);
+        self.reached = self.reached.max(self.start + passed);
+        if passed >= self.current_end {
+            self.roll(passed);
         }
     }
 
-    fn close(&mut self) {
-        let index = self.current.index;
-        if self.closed.len() == MOST_CLOSED {
-            self.closed.pop_front();
+    /// Closes the current interval, and begins the one of `at`, which lies behind it.
+    #[cold]
+    #[inline(never)]
+    fn roll(&mut self, at: Nanos) {
+        self.close(at.whole(self.interval));
+    }
+
+    /// Closes the current interval, and begins `next`. Between the two, nothing was due.
+    fn close(&mut self, next: u64) {
+        let SendInterval { index, sent, .. } = *self.current;
+        if !self.current.is_empty() {
+            if self.closed.len() == MOST_CLOSED {
+                self.closed.pop_front();
+            }
+            self.closed.push_back(ClosedInterval { index, sent, silent_from: self.named });
+            self.named = index + 1;
+            self.hand_over();
         }
-        self.closed.push_back((index, self.current.sent));
-        let begin = self.interval.saturating_mul(index);
+        self.exchange.pass(next);
+        self.current.reset(next);
+        self.current_end = self.interval.saturating_mul(next + 1);
+    }
+
+    fn hand_over(&mut self) {
+        let begin = self.interval.saturating_mul(self.current.index);
         self.current.length = self.interval.min(self.plan_end.saturating_sub(begin));
         self.exchange.exchange(&mut self.current);
-        self.current.reset(index + 1);
-        self.current_end = self.interval.saturating_mul(index + 2);
     }
 
     /// When the loop must come back to send, at the latest. `None`: nothing more will be sent.
@@ -263,10 +301,9 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
         self.due_until = self.due_until.min(now);
     }
 
-    /// Until when answers may come in time, once the last message is sent.
+    /// Until when answers may still count, once the last message is sent.
     pub fn drain_end(&self) -> Instant<PingerClock> {
-        // A message sent late has its deadline behind it; its answer is late and still wanted.
-        (self.last_intended + self.deadline).max(self.last_sent + self.deadline)
+        self.last_sent + self.deadline.saturating_mul(WAITED_DEADLINES)
     }
 
     /// How many messages the kernel has taken.
@@ -275,37 +312,64 @@ impl<X: Exchange<SendInterval>> Transmitter<X> {
         self.totals.sent
     }
 
-    /// The next of the intervals closed: its number, and how many messages of it were sent. Each is named once.
+    /// The message that goes next: no number from here on has been sent.
     #[inline]
-    pub fn closed_interval(&mut self) -> Option<(u64, u64)> {
-        self.closed.pop_front()
+    pub fn next(&self) -> Seq {
+        self.next
     }
 
-    /// How far through the plan it is: when the message sent last was intended.
+    /// The next of the intervals closed. Each is named once.
+    pub fn closed_interval(&mut self) -> Option<ClosedInterval> {
+        self.closed.pop_front().or_else(|| {
+            let silent_from = self.named;
+            self.named = self.named.max(self.current.index);
+            (self.named > silent_from).then(|| ClosedInterval { index: self.named - 1, sent: 0, silent_from })
+        })
+    }
+
+    /// How far through the plan it is: all that was due before has been sent.
     #[inline]
     pub fn reached(&self) -> Instant<PingerClock> {
-        self.last_intended
+        self.reached
     }
 
     /// Counts what the end of the run came before, closes all intervals up to the plan's end, and gives the totals.
     pub fn finish(mut self) -> SendTotals {
+        let last = self.plan_end.saturating_sub(Nanos::new(1)).whole(self.interval);
         loop {
-            if self.waiting == 0 && matches!(self.pacing, Pacer::Open(_)) {
-                self.take_next(self.start);
+            let index = self.current.index;
+            let unsent = self.unsent_before(self.current_end.min(self.plan_end));
+            self.current.unsent += unsent;
+            self.totals.scheduled += unsent;
+            if index < last {
+                self.close(index + 1);
+                continue;
             }
-            let Some(due) = self.ahead[..self.waiting].first().filter(|due| due.at < self.plan_end).copied() else {
-                break;
-            };
-            self.roll(due.at);
-            self.totals.scheduled += 1;
-            self.current.unsent += 1;
-            self.forget(1);
+            // Whatever it holds: it alone may be shorter than the others. One that had only just begun is none.
+            if index == last || !self.current.is_empty() {
+                self.hand_over();
+                self.exchange.pass(index + 1);
+            }
+            break;
         }
-        self.roll(self.plan_end.saturating_sub(Nanos::new(1)));
-        self.close();
         self.totals.scheduled += self.totals.sent + self.totals.refused;
         self.totals.sending = self.last_sent.since(self.first_sent);
         self.totals.length = self.plan_end;
         self.totals
+    }
+
+    /// Takes what is due before `end` out of what is still to be sent, and says how many messages that is.
+    fn unsent_before(&mut self, end: Nanos) -> u64 {
+        let ahead = self.ahead[..self.waiting].iter().take_while(|due| due.at < end).count();
+        self.forget(ahead);
+        let mut unsent = ahead as u64;
+        if let Pacer::Open(schedule) = &mut self.pacing
+            && self.waiting == 0
+        {
+            let (passed, next) = schedule.pass_over(end);
+            (self.ahead[0], self.waiting) = (next, 1);
+            unsent += passed;
+        }
+        unsent
     }
 }

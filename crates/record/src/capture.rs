@@ -58,6 +58,11 @@ pub struct SendInterval {
 }
 
 impl SendInterval {
+    /// Whether nothing was due in it.
+    pub fn is_empty(&self) -> bool {
+        self.sent + self.refused + self.unsent == 0
+    }
+
     /// Makes the buffer ready for interval `index`.
     pub fn reset(&mut self, index: u64) {
         (self.index, self.length) = (index, Nanos::ZERO);
@@ -89,6 +94,11 @@ pub struct ReceiveInterval {
 }
 
 impl ReceiveInterval {
+    /// Whether nothing came for it.
+    pub fn is_empty(&self) -> bool {
+        self.answered + self.late + self.duplicate + self.reordered == 0
+    }
+
     /// Makes the buffer ready for interval `index`.
     pub fn reset(&mut self, index: u64) {
         (self.index, self.answered, self.late, self.duplicate, self.reordered) = (index, 0, 0, 0, 0);
@@ -145,9 +155,9 @@ pub struct ReceiveTotals {
     pub malformed: u64,
     /// Datagrams of another session, or that no pinger can get.
     pub foreign: u64,
-    /// Answers whose payload is not what was sent.
+    /// Answers whose payload is not what was sent, or to what was not sent.
     pub corrupt: u64,
-    /// Answers so old that nobody remembers whether they came before.
+    /// Answers to messages that were no longer waited for.
     pub stale: u64,
 }
 

@@ -63,6 +63,9 @@ impl Plan {
     pub const MAX_LENGTH: Nanos = Nanos::from_secs(7 * 24 * 3_600);
     /// The most intervals that a deadline may span: all of them are open at once, and each takes memory.
     pub const MAX_INTERVALS_A_DEADLINE: u64 = 10;
+    /// The most messages a second of a schedule that must be gone through one by one. Those that a pinger could not send are counted after
+    /// the run; at ten nanoseconds each, that takes a tenth of the plan at the most.
+    pub const MAX_STEPPED_RATE: Rate = Rate::new(10_000_000).expect("not zero");
     /// The shortest interval: below it, closing intervals would disturb what they measure.
     pub const MIN_INTERVAL: Nanos = Nanos::from_millis(10);
 
@@ -97,6 +100,10 @@ impl Plan {
         }
         if self.pacing == Pacing::Closed && self.schedule != ScheduleKind::Fixed {
             return Err(PlanError::ClosedWithSchedule { schedule: self.schedule });
+        }
+        let stepped = matches!(self.schedule, ScheduleKind::Poisson | ScheduleKind::Trace(_));
+        if let Some(rate) = self.offered_rate_hz.filter(|rate| stepped && *rate > Self::MAX_STEPPED_RATE) {
+            return Err(PlanError::SteppedTooFast { schedule: self.schedule, rate });
         }
         if self.pacing == Pacing::Closed && self.rx_cpu.is_some() {
             return Err(PlanError::ClosedWithTwoThreads);
@@ -165,6 +172,12 @@ pub enum PlanError {
     /// Contradiction.
     #[error("plan a closed loop with the schedule `{schedule}`: in a closed loop the answers are the schedule")]
     ClosedWithSchedule { schedule: ScheduleKind },
+    /// What a pinger cannot send is counted after the run.
+    #[error(
+        "plan {rate} messages a second by the schedule `{schedule}`: want at most {}; counting what could not be sent would take too long",
+        Plan::MAX_STEPPED_RATE
+    )]
+    SteppedTooFast { schedule: ScheduleKind, rate: Rate },
     /// One thread must do both.
     #[error(
         "plan a closed loop on two threads: sending waits for receiving; use --cpu instead of --tx-cpu and --rx-cpu"
@@ -310,6 +323,10 @@ pub(crate) mod tests {
             refused(|plan| plan.deadline_ns = Nanos::from_secs(61)),
             refused(|plan| plan.deadline_ns = Nanos::from_secs(30)),
             refused(|plan| plan.duration_ns = Nanos::MAX),
+            refused(|plan| {
+                plan.offered_rate_hz = Rate::new(10_000_001);
+                plan.schedule = ScheduleKind::Poisson;
+            }),
             refused(|plan| plan.pacing = Pacing::Closed),
             refused(|plan| {
                 plan.pacing = Pacing::Closed;

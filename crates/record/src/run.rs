@@ -165,9 +165,9 @@ pub struct Ignored {
     pub malformed: u64,
     /// Of another session, at the pinger.
     pub foreign: u64,
-    /// Answers whose payload is not what was sent.
+    /// Answers whose payload is not what was sent, or to what was not sent.
     pub corrupt: u64,
-    /// Answers so old that nobody remembers whether they came before.
+    /// Answers to messages that were no longer waited for.
     pub stale: u64,
     /// None of tickpong's, or cut short, at the reflector.
     pub reflector_malformed: Option<u64>,

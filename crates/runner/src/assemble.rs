@@ -40,6 +40,7 @@ impl Parts<'_> {
             interrupted_after: (self.watched.interrupted && self.cut(&sent)).then_some(sent.length),
             reflector_lost: self.watched.lost.clone(),
             clamped: outcome.clamped,
+            impossible: outcome.impossible,
             overflowed,
             clocks: self.clock_complaints(),
         };

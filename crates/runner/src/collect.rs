@@ -77,7 +77,7 @@ impl Collector<'_> {
     pub(crate) fn run(mut self, done: &AtomicBool) -> Collected {
         let mut collected = Collected { analysis: Analysis::new(self.plan), writer: self.writer.take(), failed: None };
         let mut position = Position::default();
-        let (mut sent, mut received) = (VecDeque::new(), VecDeque::new());
+        let mut sides = Sides::new(self.plan);
         loop {
             let last_look = done.load(Ordering::Acquire);
             position.elapsed = Nanos::new(monotonic_ns().saturating_sub(self.start_ns));
@@ -86,14 +86,11 @@ impl Collector<'_> {
                 position.boundary = position.elapsed.whole(self.plan.interval_ns);
                 position.pinger.insert(position.boundary - 1, self.meter.used());
             }
-            let waiting = sent.len();
-            sent.extend(std::iter::from_fn(|| self.sent.take().map(|interval| Sending::of(interval, &mut self.sent))));
-            let many_at_once = sent.len() > waiting + 1;
-            received.extend(std::iter::from_fn(|| self.received.take()));
+            let many_at_once = sides.take(&mut self.sent, &mut self.received, last_look);
             // The last one waits for the end of the threads, and has all that they used then.
-            while last_look || !sent.front().is_some_and(|first| self.is_last(first)) {
-                let Some((sending, receiving)) = next_pair(&mut sent, &mut received, last_look) else { break };
-                self.add(&mut collected, &mut position, sending, receiving, last_look && sent.is_empty());
+            while let Some(pair) = sides.next_pair(last_look) {
+                let last = last_look && sides.is_done();
+                self.add(&mut collected, &mut position, &mut sides, pair, last);
             }
             if last_look {
                 return collected;
@@ -109,30 +106,23 @@ impl Collector<'_> {
         }
     }
 
-    /// Whether this is the last interval: of the plan, or of one that was cut.
-    fn is_last(&self, sending: &Sending) -> bool {
-        let end = self.plan.interval_ns.saturating_mul(sending.index() + 1);
-        sending.length() < self.plan.interval_ns || end >= self.plan.length()
-    }
-
-    fn add(
-        &mut self,
-        collected: &mut Collected,
-        position: &mut Position,
-        mut sending: Box<SendInterval>,
-        mut receiving: Box<ReceiveInterval>,
-        last: bool,
-    ) {
-        let pinger = take(&mut position.pinger, sending.index);
+    fn add(&mut self, collected: &mut Collected, position: &mut Position, sides: &mut Sides, pair: Pair, last: bool) {
+        let Pair { index, sent, received } = pair;
+        let pinger = take(&mut position.pinger, index);
         let pinger = if last { Some(self.meter.used()) } else { pinger };
-        let row = collected.add(&sending, &receiving, Ends { pinger, reflector: self.reflector_used(sending.index) });
+        let (sending, receiving) = sides.measured(index, sent.as_ref(), received.as_deref());
+        let row = collected.add(sending, receiving, Ends { pinger, reflector: self.reflector_used(index) });
         position.lost += row.lost;
         position.p99 = row.supply_to_receive.map(|summary| summary.p99);
         // Emptied here, so that the hot thread has nothing to clear.
-        sending.reset(0);
-        receiving.reset(0);
-        self.sent.give_back(sending);
-        self.received.give_back(receiving);
+        if let Some(Sending::Measured(mut buffer)) = sent {
+            buffer.reset(0);
+            self.sent.give_back(buffer);
+        }
+        if let Some(mut buffer) = received {
+            buffer.reset(0);
+            self.received.give_back(buffer);
+        }
     }
 
     fn tell(&mut self, position: &mut Position) {
@@ -156,7 +146,29 @@ fn take(noted: &mut BTreeMap<u64, Resources>, index: u64) -> Option<Resources> {
     found
 }
 
-/// The sending side of an interval, until the receiving side is there.
+/// The sides of the intervals that are closed, until both sides of one are there.
+struct Sides {
+    interval: Nanos,
+    /// The last interval, where the plan is not cut.
+    last: u64,
+    /// The next interval to be put together; every one is, in order.
+    next: u64,
+    /// Both sides of all below are there, or empty.
+    end: u64,
+    sent: VecDeque<Sending>,
+    received: VecDeque<Box<ReceiveInterval>>,
+    /// Stand for sides that were not measured.
+    unmeasured: (SendInterval, ReceiveInterval),
+}
+
+/// Both sides of an interval. One that was passed over is empty.
+struct Pair {
+    index: u64,
+    sent: Option<Sending>,
+    received: Option<Box<ReceiveInterval>>,
+}
+
+/// The sending side of an interval.
 enum Sending {
     Measured(Box<SendInterval>),
     /// Nothing was sent in it: a pinger that cannot keep up, or was ended, leaves many of these at once.
@@ -170,7 +182,7 @@ enum Sending {
 }
 
 impl Sending {
-    /// Gives the buffer of an empty interval back at once: the hot thread may be waiting for it.
+    /// Gives the buffer of an interval without messages back at once: the hot thread may be waiting for it.
     fn of(interval: Box<SendInterval>, basket: &mut Basket<SendInterval>) -> Self {
         if interval.sent > 0 {
             return Self::Measured(interval);
@@ -180,51 +192,81 @@ impl Sending {
         Self::Counts { index, length, refused, unsent, fall_behinds }
     }
 
-    fn index(&self) -> u64 {
+    /// Which interval, and how long it is.
+    fn place(&self) -> (u64, Nanos) {
         match self {
-            Self::Measured(interval) => interval.index,
-            Self::Counts { index, .. } => *index,
-        }
-    }
-
-    fn length(&self) -> Nanos {
-        match self {
-            Self::Measured(interval) => interval.length,
-            Self::Counts { length, .. } => *length,
-        }
-    }
-
-    fn whole(self) -> Box<SendInterval> {
-        match self {
-            Self::Measured(interval) => interval,
-            Self::Counts { index, length, refused, unsent, fall_behinds } => {
-                Box::new(SendInterval { index, length, refused, unsent, fall_behinds, ..SendInterval::default() })
-            }
+            Self::Measured(interval) => (interval.index, interval.length),
+            Self::Counts { index, length, .. } => (*index, *length),
         }
     }
 }
 
-/// The next interval of which both sides are there. A side that is missing before others of its kind found no room in the rings, and the
-/// other is passed over. At the `last` look, what one side lacks at the end is empty: no answer at all came for those intervals.
-fn next_pair(
-    sent: &mut VecDeque<Sending>,
-    received: &mut VecDeque<Box<ReceiveInterval>>,
-    last: bool,
-) -> Option<(Box<SendInterval>, Box<ReceiveInterval>)> {
-    loop {
-        let (sending, receiving) = match (sent.front(), received.front()) {
-            (Some(sending), Some(receiving)) => (sending.index(), receiving.index),
-            (Some(sending), None) if last => {
-                let nothing = ReceiveInterval { index: sending.index(), ..ReceiveInterval::default() };
-                return sent.pop_front().map(Sending::whole).zip(Some(Box::new(nothing)));
-            }
-            _ => return None,
-        };
-        match sending.cmp(&receiving) {
-            std::cmp::Ordering::Equal => return sent.pop_front().map(Sending::whole).zip(received.pop_front()),
-            std::cmp::Ordering::Less => drop(sent.pop_front()),
-            std::cmp::Ordering::Greater => drop(received.pop_front()),
+impl Sides {
+    fn new(plan: &Plan) -> Self {
+        Self {
+            interval: plan.interval_ns,
+            last: plan.length().saturating_sub(Nanos::new(1)).whole(plan.interval_ns),
+            next: 0,
+            end: 0,
+            sent: VecDeque::new(),
+            received: VecDeque::new(),
+            unmeasured: Default::default(),
         }
+    }
+
+    /// Takes what is in the rings, and says whether several intervals came at once. At the `last` look, no answer comes any more.
+    fn take(&mut self, sent: &mut Basket<SendInterval>, received: &mut Basket<ReceiveInterval>, last: bool) -> bool {
+        // Read before the rings are emptied: what was handed over before it was passed is then among what they give.
+        self.end = if last { sent.passed() } else { sent.passed().min(received.passed()) };
+        let waiting = self.sent.len();
+        self.sent.extend(std::iter::from_fn(|| sent.take().map(|interval| Sending::of(interval, sent))));
+        self.received.extend(std::iter::from_fn(|| received.take()));
+        self.sent.len() > waiting + 1
+    }
+
+    /// Whether nothing is left of what was taken.
+    fn is_done(&self) -> bool {
+        self.next >= self.end
+    }
+
+    /// The next interval, where both its sides are there; the last one of the plan, or of one that was cut, only at the `last` look.
+    fn next_pair(&mut self, last: bool) -> Option<Pair> {
+        let index = self.next;
+        let place = self.sent.front().map(Sending::place).filter(|(at, _)| *at == index);
+        let is_last = index >= self.last || place.is_some_and(|(_, length)| length < self.interval);
+        if self.is_done() || is_last && !last {
+            return None;
+        }
+        self.next += 1;
+        let received = self.received.front().is_some_and(|side| side.index == index);
+        Some(Pair {
+            index,
+            sent: if place.is_some() { self.sent.pop_front() } else { None },
+            received: if received { self.received.pop_front() } else { None },
+        })
+    }
+
+    /// The two sides as they are added up.
+    fn measured<'a>(
+        &'a mut self,
+        index: u64,
+        sent: Option<&'a Sending>,
+        received: Option<&'a ReceiveInterval>,
+    ) -> (&'a SendInterval, &'a ReceiveInterval) {
+        let (no_sends, no_answers) = &mut self.unmeasured;
+        no_sends.reset(index);
+        no_sends.length = self.interval;
+        no_answers.reset(index);
+        let sent = match sent {
+            Some(Sending::Measured(interval)) => &**interval,
+            Some(Sending::Counts { length, refused, unsent, fall_behinds, .. }) => {
+                (no_sends.length, no_sends.refused) = (*length, *refused);
+                (no_sends.unsent, no_sends.fall_behinds) = (*unsent, *fall_behinds);
+                no_sends
+            }
+            None => no_sends,
+        };
+        (sent, received.unwrap_or(no_answers))
     }
 }
 
@@ -273,20 +315,63 @@ pub(crate) fn write_observations(
 
 #[cfg(test)]
 mod tests {
+    use tickpong_probe::Exchange;
+
     use super::*;
+    use crate::rings::{Hand, Overflow, rings};
+
+    const INTERVAL: Nanos = Nanos::from_secs(1);
+
+    fn close(hand: &mut Hand<SendInterval>, index: u64, sent: u64) {
+        hand.exchange(&mut Box::new(SendInterval { index, sent, length: INTERVAL, ..SendInterval::default() }));
+        hand.pass(index + 1);
+    }
+
+    fn answer(hand: &mut Hand<ReceiveInterval>, index: u64, answered: u64) {
+        hand.exchange(&mut Box::new(ReceiveInterval { index, answered, ..ReceiveInterval::default() }));
+        hand.pass(index + 1);
+    }
 
     #[test]
-    fn sides_are_paired_by_interval_and_what_was_never_answered_counts() {
-        let sent = |index| Sending::Measured(Box::new(SendInterval { index, ..SendInterval::default() }));
-        let received = |index| Box::new(ReceiveInterval { index, ..ReceiveInterval::default() });
-        let pairs = |sends: &[u64], receives: &[u64], last| {
-            let mut sends: VecDeque<_> = sends.iter().map(|&index| sent(index)).collect();
-            let mut receives: VecDeque<_> = receives.iter().map(|&index| received(index)).collect();
-            let next = || next_pair(&mut sends, &mut receives, last).map(|(s, r)| (s.index, r.index));
-            std::iter::from_fn(next).collect::<Vec<_>>()
+    fn sides_are_paired_by_interval_and_what_was_passed_over_is_empty() {
+        let overflow = Overflow::default();
+        let ((mut sends, mut sent), (mut receives, mut received)) = (rings(&overflow, 4), rings(&overflow, 4));
+        let mut sides = Sides {
+            interval: INTERVAL,
+            last: 1_004,
+            next: 0,
+            end: 0,
+            sent: VecDeque::new(),
+            received: VecDeque::new(),
+            unmeasured: Default::default(),
         };
-        assert_eq!(pairs(&[0, 1, 2], &[0, 1], false), [(0, 0), (1, 1)]);
-        assert_eq!(pairs(&[0, 1, 2], &[0, 1], true), [(0, 0), (1, 1), (2, 2)]);
-        assert_eq!(pairs(&[0, 1, 3], &[0, 2, 3], true), [(0, 0), (3, 3)], "one of each found no room");
+        let mut pairs = |last| {
+            sides.take(&mut sent, &mut received, last);
+            let mut pairs = Vec::new();
+            while let Some(Pair { index, sent, received }) = sides.next_pair(last) {
+                let (sending, receiving) = sides.measured(index, sent.as_ref(), received.as_deref());
+                assert_eq!((sending.index, sending.length, receiving.index), (index, INTERVAL, index));
+                pairs.push((sending.sent, receiving.answered));
+            }
+            pairs
+        };
+        close(&mut sends, 0, 5);
+        assert_eq!(pairs(false), [], "answers may still come");
+        answer(&mut receives, 0, 4);
+        assert_eq!(pairs(false), [(5, 4)]);
+        // A thousand intervals of silence cost no buffer.
+        (1..=1_001).for_each(|index| sends.pass(index));
+        close(&mut sends, 1_001, 7);
+        close(&mut sends, 1_002, 8);
+        receives.pass(1_002);
+        let paired = pairs(false);
+        assert_eq!((paired.len(), paired[999], paired[1_000]), (1_001, (0, 0), (7, 0)), "no answer came for the seven");
+        answer(&mut receives, 1_002, 8);
+        close(&mut sends, 1_003, 2);
+        close(&mut sends, 1_004, 3);
+        answer(&mut receives, 1_004, 3);
+        assert_eq!(pairs(false), [(8, 8), (2, 0)], "the last waits for the end of the threads");
+        assert_eq!(pairs(true), [(3, 3)]);
+        assert_eq!(overflow.count(), 0);
     }
 }

@@ -264,7 +264,8 @@ fn open(settings: &PingSettings, warnings: &Warnings) -> Result<Opened, RunnerEr
         doing,
         &Message::Open {
             data: SocketAddr::new(announce(ours.ip(), local.ip()), ours.port()),
-            planned_ns: plan.length().saturating_add(plan.deadline_ns).get(),
+            // The last message is waited for until two deadlines after it was sent.
+            planned_ns: plan.length().saturating_add(plan.deadline_ns.saturating_mul(2)).get(),
             deadline_ns: plan.deadline_ns.get(),
             interval_ns: plan.interval_ns.get(),
         },

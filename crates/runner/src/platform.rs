@@ -132,7 +132,8 @@ impl Reflects for HostPlatform<'_, ReflectorClock> {
     #[inline]
     fn turn_around(
         &mut self,
-        mut handle: impl FnMut(Instant<ReflectorClock>, Instant<ReflectorClock>, &mut [u8]) -> bool,
+        mut handle: impl FnMut(Instant<ReflectorClock>, &mut [u8]) -> bool,
+        depart: impl Fn(Instant<ReflectorClock>, &mut [u8]),
     ) -> TurnedAround {
         let received = if self.waits {
             self.socket.receive_waiting(&mut self.inbox)
@@ -142,10 +143,11 @@ impl Reflects for HostPlatform<'_, ReflectorClock> {
         let Some(length) = received else { return TurnedAround::default() };
         let arrival = self.clock.now();
         let payload = &mut self.inbox[..length.min(INBOX)];
-        if !handle(arrival, self.clock.now(), payload) {
+        if !handle(arrival, payload) {
             return TurnedAround { received: 1, answered: 0 };
         }
         for _ in 0..SEND_TRIES {
+            depart(self.clock.now(), payload);
             match self.socket.send(payload) {
                 SocketSent::Accepted => return TurnedAround { received: 1, answered: 1 },
                 SocketSent::Full => {}
@@ -153,5 +155,44 @@ impl Reflects for HostPlatform<'_, ReflectorClock> {
             }
         }
         TurnedAround { received: 1, answered: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::net::{Ipv4Addr, UdpSocket as Far};
+
+    use tickpong_hostio::clock::{ClockChoice, sleep};
+    use tickpong_hostio::socket::SocketSetup;
+
+    use super::*;
+
+    #[test]
+    fn a_turnaround_holds_all_that_a_reflector_does() {
+        let here = || (Ipv4Addr::LOCALHOST, 0).into();
+        let (socket, far) = (UdpSocket::open(&SocketSetup::new(here())).unwrap(), Far::bind(here()).unwrap());
+        socket.connect(far.local_addr().unwrap()).unwrap();
+        far.send_to(b"ping", socket.local_addr().unwrap()).unwrap();
+        let clock = HostClock::choose(ClockChoice::Auto, Nanos::from_millis(10)).unwrap();
+        let stop = AtomicBool::new(false);
+        let mut platform = HostPlatform::new(&socket, &clock, Api::UdpBlock, &stop);
+        let (work, arrived, departed) = (Nanos::from_millis(2), Cell::new(None), Cell::new(None));
+        let handle = |arrival, _: &mut [u8]| {
+            arrived.set(Some(arrival));
+            sleep(work);
+            true
+        };
+        let depart = |departure, payload: &mut [u8]| {
+            departed.set(Some(departure));
+            payload[0] = b'P';
+        };
+        let turned = platform.turn_around(handle, depart);
+        assert_eq!(turned, TurnedAround { received: 1, answered: 1 });
+        let turnaround = departed.get().unwrap().since(arrived.get().unwrap());
+        assert!(turnaround >= work, "{turnaround}");
+        let mut answer = [0; 8];
+        assert_eq!(far.recv(&mut answer).unwrap(), 4);
+        assert_eq!(&answer[..4], b"Ping", "stamped before it is sent");
     }
 }

@@ -48,6 +48,7 @@ const LOOK: Nanos = Nanos::from_millis(1);
 pub(crate) struct Hand<T> {
     full: Producer<Box<T>>,
     empty: Consumer<Box<T>>,
+    passed: Arc<AtomicU64>,
     overflow: Overflow,
 }
 
@@ -56,6 +57,7 @@ pub(crate) struct Hand<T> {
 pub(crate) struct Basket<T> {
     full: Consumer<Box<T>>,
     empty: Producer<Box<T>>,
+    passed: Arc<AtomicU64>,
 }
 
 /// Rings for closed intervals, with their spare buffers. `open` intervals may wait for answers at the same time.
@@ -67,8 +69,9 @@ pub(crate) fn rings<T: Default>(overflow: &Overflow, open: u64) -> (Hand<T>, Bas
     for _ in 0..spare {
         empty_in.push(Box::default()).unwrap_or_else(|_| unreachable!("the ring is longer"));
     }
-    let overflow = Arc::clone(overflow);
-    (Hand { full: full_in, empty: empty_out, overflow }, Basket { full: full_out, empty: empty_in })
+    let (overflow, passed) = (Arc::clone(overflow), Arc::<AtomicU64>::default());
+    let hand = Hand { full: full_in, empty: empty_out, passed: Arc::clone(&passed), overflow };
+    (hand, Basket { full: full_out, empty: empty_in, passed })
 }
 
 impl<T> Hand<T> {
@@ -95,9 +98,18 @@ impl<T> Exchange<T> for Hand<T> {
             self.overflow.add();
         }
     }
+
+    fn pass(&mut self, index: u64) {
+        self.passed.store(index, Ordering::Release);
+    }
 }
 
 impl<T> Basket<T> {
+    /// All intervals below are closed. What of them is not among those that [`Basket::take`] gives from now on is empty.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Acquire)
+    }
+
     /// The oldest closed interval that is there.
     pub(crate) fn take(&mut self) -> Option<Box<T>> {
         self.full.pop().ok()

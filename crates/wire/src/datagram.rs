@@ -168,16 +168,27 @@ impl Datagram {
     }
 }
 
-/// Turns a ping, or a path probe, into its answer where it lies. The caller has parsed it.
+/// Turns a ping, or a path probe, into its answer where it lies. The caller has parsed it, and says with [`depart`] when it goes.
 ///
 /// # Panics
 ///
 /// When `payload` is shorter than the header.
 #[inline]
-pub fn answer(payload: &mut [u8], arrival: Instant<ReflectorClock>, departure: Instant<ReflectorClock>) {
+pub fn answer(arrival: Instant<ReflectorClock>, payload: &mut [u8]) {
     let header: &mut [u8; HEADER_LEN] = payload.first_chunk_mut().expect("a parsed payload holds the header");
     header[field::KIND] |= 1;
     header[field::ARRIVAL..field::DEPARTURE].copy_from_slice(&arrival.to_wire().to_le_bytes());
+}
+
+/// Stamps an answer with the instant of its departure: the last thing before the send call, so that the turnaround holds all that a
+/// reflector adds.
+///
+/// # Panics
+///
+/// When `payload` is shorter than the header.
+#[inline]
+pub fn depart(departure: Instant<ReflectorClock>, payload: &mut [u8]) {
+    let header: &mut [u8; HEADER_LEN] = payload.first_chunk_mut().expect("an answer holds the header");
     header[field::DEPARTURE..].copy_from_slice(&departure.to_wire().to_le_bytes());
 }
 
@@ -219,7 +230,8 @@ mod tests {
         ping().emit(&mut bytes);
         assert_eq!(Datagram::parse(&bytes), Ok(ping()));
         let before = bytes;
-        answer(&mut bytes, Instant::from_clock(3), Instant::from_clock(4));
+        answer(Instant::from_clock(3), &mut bytes);
+        depart(Instant::from_clock(4), &mut bytes);
         let pong =
             Datagram { kind: Kind::Pong, arrival: Instant::from_clock(3), departure: Instant::from_clock(4), ..ping() };
         assert_eq!(Datagram::parse(&bytes), Ok(pong));

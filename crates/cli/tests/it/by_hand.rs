@@ -277,7 +277,8 @@ pub(crate) fn reflector(
             while !until.load(Ordering::Relaxed) {
                 let Some(mut ping) = answer_on(&socket) else { continue };
                 let parsed = Datagram::parse(&ping).unwrap();
-                datagram::answer(&mut ping, Instant::from_clock(5), Instant::from_clock(6));
+                datagram::answer(Instant::from_clock(5), &mut ping);
+                datagram::depart(Instant::from_clock(6), &mut ping);
                 match parsed.kind {
                     Kind::PathProbe => drop(socket.send(&ping)),
                     _ => answer(&socket, ping),

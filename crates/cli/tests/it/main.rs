@@ -7,6 +7,8 @@ mod by_hand;
 mod disclosure;
 mod hosts;
 mod losses;
+mod made_up;
+mod quiet;
 mod relay;
 mod run_directory;
 mod security;

@@ -114,7 +114,8 @@ impl ByHand {
             let mut emptied = false;
             for _ in 0..DRAIN {
                 let (token, filler, receiving) = (self.token, &self.filler, &mut self.receiving);
-                if memory.receive(|at, payload| receiving.decode(token, filler, at.to_wire(), payload)) == 0 {
+                let next = self.sending.seq;
+                if memory.receive(|at, payload| receiving.decode(token, filler, next, at.to_wire(), payload)) == 0 {
                     emptied = true;
                     break;
                 }
@@ -185,7 +186,7 @@ impl Sending {
 
 impl Receiving {
     #[inline]
-    fn decode(&mut self, token: u64, filler: &[u8; PAYLOAD], at: u64, payload: &[u8]) {
+    fn decode(&mut self, token: u64, filler: &[u8; PAYLOAD], next: u64, at: u64, payload: &[u8]) {
         let Some(header) = payload.first_chunk::<HEADER_LEN>() else {
             self.totals.malformed += 1;
             return;
@@ -200,7 +201,7 @@ impl Receiving {
             return;
         }
         let (seq, due, sent, arrival, departure) = (word(16), word(24), word(32), word(40), word(48));
-        if due > sent || sent > at || payload[HEADER_LEN..] != filler[HEADER_LEN..] {
+        if due > sent || sent > at || seq >= next || payload[HEADER_LEN..] != filler[HEADER_LEN..] {
             self.totals.corrupt += 1;
             return;
         }

@@ -100,7 +100,8 @@ impl<const MOST: usize> Receives for Memory<MOST> {
             let round_trip = self.round_trip();
             self.time += round_trip;
             let slot = &mut self.slots[index];
-            datagram::answer(slot, Instant::from_clock(0), Instant::from_clock(round_trip / 16));
+            datagram::answer(Instant::from_clock(0), slot);
+            datagram::depart(Instant::from_clock(round_trip / 16), slot);
             handle(Instant::from_clock(self.time), slot);
         }
         count

@@ -78,6 +78,8 @@ impl<T> Exchange<T> for Recycle<T> {
         std::mem::swap(buffer, &mut self.spare);
         self.given += 1;
     }
+
+    fn pass(&mut self, _: u64) {}
 }
 
 struct Last(Observation);

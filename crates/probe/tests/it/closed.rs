@@ -51,7 +51,7 @@ fn a_loop_without_any_answer_ends_on_time() {
     let of = (0..100).map(|seq| (seq, Fault::LostPong)).collect();
     let played = played(&mut World::with_faults(Faults { of, ..Faults::default() }));
     assert_eq!(played.fates(), Fates { answered: 0, lost: 3, late: 0, unsent: 0 });
-    assert_eq!((played.ended, played.drain_end), (ms(300), ms(300)));
+    assert_eq!((played.ended, played.drain_end), (ms(400), ms(400)));
     assert_eq!(played.sends.iter().map(|interval| interval.sent).collect::<Vec<_>>(), [1, 1, 1]);
 }
 

@@ -72,6 +72,7 @@ fn faults() -> impl Strategy<Value = Faults> {
         Just(Fault::CorruptFiller),
         Just(Fault::CorruptIntended),
         Just(Fault::CorruptSent),
+        Just(Fault::CorruptSeq),
         Just(Fault::Foreign),
         Just(Fault::LostPing),
         Just(Fault::LostPong),

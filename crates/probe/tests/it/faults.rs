@@ -40,7 +40,7 @@ fn without_faults_every_message_is_answered_and_timed_exactly() {
 fn a_lost_ping_and_a_lost_pong_are_lost_and_waited_for() {
     for fault in [Fault::LostPing, Fault::LostPong] {
         let played = check(fault, 1, 0, ReceiveTotals::default());
-        assert_eq!((played.ended, played.drain_end), (ms(1_099), ms(1_099)));
+        assert_eq!((played.ended, played.drain_end), (ms(1_199), ms(1_199)));
     }
 }
 
@@ -78,6 +78,19 @@ fn an_answer_is_in_time_up_to_its_deadline_to_the_nanosecond_and_then_late() {
     assert_eq!(late.received.get(), ms(600) + 1, "a late message has its raw row too");
 }
 
+/// In the middle of a run, at either end of an interval, and at the run's end.
+#[test]
+fn a_message_is_waited_for_until_two_deadlines_after_it_was_sent_wherever_it_is() {
+    for seq in [0, 500, 550, 599, 899, 999] {
+        let delayed = |by| played(World::with_fault(seq, Fault::Delayed(by)));
+        let last = delayed(ms(200) - 2_300);
+        assert_eq!(last.fates(), Fates { answered: 999, lost: 0, late: 1, unsent: 0 }, "{seq}");
+        let beyond = delayed(ms(200) - 2_299);
+        assert_eq!(beyond.fates(), Fates { answered: 999, lost: 1, late: 0, unsent: 0 }, "{seq}");
+        assert_eq!(beyond.received.stale, u64::from(seq < 999), "after the run's end nobody listens");
+    }
+}
+
 #[test]
 fn an_answer_that_nobody_remembers_is_stale_and_its_message_lost() {
     let played = check(Fault::Delayed(ms(400)), 1, 0, ReceiveTotals { stale: 1, ..ReceiveTotals::default() });
@@ -86,7 +99,7 @@ fn an_answer_that_nobody_remembers_is_stale_and_its_message_lost() {
 
 #[test]
 fn a_changed_answer_is_corrupt_and_no_number_in_it_is_believed() {
-    for fault in [Fault::CorruptFiller, Fault::CorruptIntended, Fault::CorruptSent] {
+    for fault in [Fault::CorruptFiller, Fault::CorruptIntended, Fault::CorruptSent, Fault::CorruptSeq] {
         let played = check(fault, 1, 0, ReceiveTotals { corrupt: 1, ..ReceiveTotals::default() });
         assert_eq!(played.receives.len(), 10, "{fault:?}");
     }

@@ -51,6 +51,17 @@ fn intervals_in_which_nothing_is_due_come_too() {
 }
 
 #[test]
+fn silent_intervals_end_by_the_clock_and_not_with_the_next_message() {
+    let trace = Trace::parse("850000000 264").unwrap();
+    let schedule = ScheduleKind::Trace(trace.digest().into());
+    let plan = Plan { schedule, offered_rate_hz: Some(trace.mean_rate()), ..open(1) }.checked().unwrap();
+    let mut world = World::<1>::new();
+    world.stop_at = Some(START + ms(725));
+    let played = play_trace(&plan, Some(&trace), &mut world);
+    assert_eq!((played.closed_early, played.sends.len()), (7, 8));
+}
+
+#[test]
 fn a_complete_interval_is_handed_over_soon_after_its_end() {
     for (stop_at, closed) in [(99, 0), (103, 1), (203, 2), (903, 9)] {
         let mut world = World::<1>::new();

@@ -33,7 +33,11 @@ fn ping(seq: u64) -> [u8; 100] {
 }
 
 fn handle(reflector: &mut Reflector, payload: &mut [u8]) -> bool {
-    reflector.handle(Instant::from_clock(10), Instant::from_clock(13), payload)
+    let answers = reflector.handle(Instant::from_clock(10), payload);
+    if answers {
+        datagram::depart(Instant::from_clock(13), payload);
+    }
+    answers
 }
 
 #[test]
@@ -111,6 +115,7 @@ type Turn = (Vec<Vec<u8>>, usize);
 struct Script {
     turns: std::vec::IntoIter<Turn>,
     time: u64,
+    sent: Vec<Vec<u8>>,
 }
 
 impl Platform for Script {
@@ -130,21 +135,36 @@ impl Platform for Script {
 impl Reflects for Script {
     fn turn_around(
         &mut self,
-        mut handle: impl FnMut(Instant<ReflectorClock>, Instant<ReflectorClock>, &mut [u8]) -> bool,
+        mut handle: impl FnMut(Instant<ReflectorClock>, &mut [u8]) -> bool,
+        depart: impl Fn(Instant<ReflectorClock>, &mut [u8]),
     ) -> TurnedAround {
         self.time += 1;
         let (mut datagrams, room) = self.turns.next().expect("asked to stop");
         let received = datagrams.len();
         let mut answers = 0;
         for payload in &mut datagrams {
-            answers += usize::from(handle(Instant::from_clock(self.time), Instant::from_clock(self.time), payload));
+            if handle(Instant::from_clock(self.time), payload) {
+                self.time += 1;
+                depart(Instant::from_clock(self.time), payload);
+                answers += 1;
+                self.sent.push(payload.clone());
+            }
         }
         TurnedAround { received, answered: answers.min(room) }
     }
 }
 
+#[test]
+fn an_answer_departs_when_the_platform_says_so() {
+    let turns = vec![(vec![ping(0).to_vec()], 1)];
+    let mut platform = Script { turns: turns.into_iter(), time: 0, sent: Vec::new() };
+    reflect(&mut platform, &mut reflector());
+    let pong = Datagram::parse(&platform.sent[0]).unwrap();
+    assert_eq!((pong.arrival, pong.departure), (Instant::from_clock(1), Instant::from_clock(2)));
+}
+
 fn script(turns: Vec<Turn>) -> (Turns, ReflectorTotals) {
-    let (mut platform, mut reflector) = (Script { turns: turns.into_iter(), time: 0 }, reflector());
+    let (mut platform, mut reflector) = (Script { turns: turns.into_iter(), time: 0, sent: Vec::new() }, reflector());
     let turns = reflect(&mut platform, &mut reflector);
     (turns, reflector.totals())
 }

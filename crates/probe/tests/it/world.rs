@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use tickpong_probe::{Platform, Receives, Reflector, ReflectorTotals, Sends, Sent};
 use tickpong_units::{Instant, Nanos, PayloadLen, PingerClock};
-use tickpong_wire::{Datagram, HEADER_LEN, Kind, Token};
+use tickpong_wire::{Datagram, HEADER_LEN, Kind, Token, datagram};
 
 /// The session of every test.
 pub(crate) const TOKEN: Token = Token::new(*b"a token!");
@@ -39,6 +39,8 @@ pub(crate) enum Fault {
     CorruptIntended,
     /// The pong says that it was sent in the far future.
     CorruptSent,
+    /// The pong says that it answers a message that was never sent.
+    CorruptSeq,
     /// The pong comes so much later.
     Delayed(u64),
     /// The pong comes again, so much later.
@@ -202,9 +204,10 @@ impl<const MOST: usize> World<MOST> {
         payload.copy_from_slice(&self.slots[index * LONGEST..][..len]);
         let known = self.reflector.totals().duplicate;
         let stamp = |time| Instant::from_clock(time + OFFSET);
-        if !self.reflector.handle(stamp(arrival), stamp(back), payload) || fault == Some(Fault::LostPong) {
+        if !self.reflector.handle(stamp(arrival), payload) || fault == Some(Fault::LostPong) {
             return;
         }
+        datagram::depart(stamp(back), payload);
         let mut made = match ping.kind {
             Kind::PathProbe => Made::Path,
             _ if self.reflector.totals().duplicate > known => Made::Again,
@@ -224,6 +227,10 @@ impl<const MOST: usize> World<MOST> {
             }
             Some(Fault::CorruptSent) => {
                 payload[39] = 0xff;
+                made = Made::Corrupt;
+            }
+            Some(Fault::CorruptSeq) => {
+                payload[23] = 0xff;
                 made = Made::Corrupt;
             }
             Some(Fault::Delayed(by)) => at += by,
